@@ -1,0 +1,85 @@
+-- Refuses what the functions below could fail on half-way.
+-- k  keys: index, active, instant, and those that the script has of pending, leases, reclaims
+local function check_queue(k)
+  must_be('hash', k.index, k.active)
+  must_be('list', k.instant)
+  if k.pending then
+    must_be('zset', k.pending)
+    must_be('hash', k.leases)
+  end
+  if k.reclaims then
+    must_be('hash', k.reclaims)
+  end
+end
+
+local function check_subscriber(k, subscriber)
+  must_be('hash', k.subscriber .. subscriber)
+  must_be('list', k.waiting .. subscriber)
+end
+
+-- Lets a subscriber's due lanes into instant, in their turn, as far as its concurrency
+-- allows. A paused or disabled subscriber has no slots: its lanes keep waiting.
+-- k  keys: instant, index, active, waiting (prefix), subscriber (prefix)
+local function admit(k, subscriber)
+  local config = redis.call('HMGET', k.subscriber .. subscriber, 'concurrency', 'state')
+  local slots = tonumber(config[1]) or 0
+  if config[2] and config[2] ~= 'active' then
+    slots = 0
+  end
+  local was = tonumber(redis.call('HGET', k.active, subscriber)) or 0
+  local active = was
+  while active < slots do
+    local job = redis.call('LPOP', k.waiting .. subscriber)
+    if not job then
+      break
+    end
+    local lane_id = string.sub(redis.call('HGET', k.index, job) or 'w', 2)
+    redis.call('RPUSH', k.instant, job)
+    redis.call('HSET', k.index, job, 'i' .. lane_id)
+    active = active + 1
+  end
+  if active ~= was then
+    redis.call('HSET', k.active, subscriber, active)
+  end
+end
+
+-- A slot of the subscriber is free again: the next waiting lane has it.
+local function release(k, subscriber)
+  local active = tonumber(redis.call('HGET', k.active, subscriber)) or 0
+  if active > 1 then
+    redis.call('HSET', k.active, subscriber, active - 1)
+  else
+    redis.call('HDEL', k.active, subscriber)
+  end
+  admit(k, subscriber)
+end
+
+-- A job has come due: to the tail of instant, or of its subscriber's own list.
+local function make_due(k, job, lane_id)
+  if lane_id == '' then
+    redis.call('RPUSH', k.instant, job)
+    redis.call('HSET', k.index, job, 'i')
+    return
+  end
+  local subscriber = subscriber_of(lane_id)
+  redis.call('RPUSH', k.waiting .. subscriber, job)
+  redis.call('HSET', k.index, job, 'w' .. lane_id)
+  admit(k, subscriber)
+end
+
+-- Takes a job out of whichever state it is in; the index entry is the caller's.
+local function leave_state(k, job, state, lane_id)
+  if state == 's' then
+    redis.call('ZREM', k.scheduled, job)
+  elseif state == 'i' then
+    redis.call('LREM', k.instant, 1, job)
+  elseif state == 'w' then
+    redis.call('LREM', k.waiting .. subscriber_of(lane_id), 1, job)
+  elseif state == 'p' then
+    redis.call('ZREM', k.pending, job)
+    redis.call('HDEL', k.leases, job)
+  elseif state == 'q' then
+    redis.call('HDEL', k.quarantine, job)
+  end
+  redis.call('HDEL', k.reclaims, job)
+end

@@ -1,0 +1,111 @@
+#!lua flags=allow-oom
+-- ready | current -> deleted: give up a lane's oldest batches to free memory.
+-- One script, because the subscriber must be told exactly what it will never get.
+-- A batch that is being delivered stays: the ones behind it go.
+--
+-- KEYS[1]  hash   jobs:index:main
+-- KEYS[2]  zset   jobs:scheduled:main
+-- KEYS[3]  list   jobs:instant:main
+-- KEYS[4]  zset   jobs:pending:main
+-- KEYS[5]  hash   jobs:leases:main
+-- KEYS[6]  hash   jobs:reclaims:main
+-- KEYS[7]  hash   jobs:quarantine:main
+-- KEYS[8]  hash   jobs:active
+-- KEYS[9]  hash   batches:gauges:event
+-- KEYS[10] hash   batches:gauges:batch
+-- KEYS[11] hash   counters
+-- KEYS[12] list   drops:{subscriber}       what was dropped, newest last
+-- KEYS[13] prefix jobs:waiting:{subscriber}
+-- KEYS[14] prefix subscriber:{name}
+-- KEYS[15] prefix lane:{lane}
+-- KEYS[16] prefix batches:lane:{lane}
+-- KEYS[17] prefix batch:{bid}
+-- KEYS[18] prefix lanes:{subscriber}
+-- ARGV[1]  string lane
+-- ARGV[2]  int    most batches to drop
+-- ARGV[3]  string reason
+-- ARGV[4]  int    now, ms; '' for the server's clock
+-- ARGV[5]  int    most records of drops to keep
+-- Returns  array  {batches, events} that are gone
+
+--@include clock
+--@include lists
+--@include lanes
+--@include due
+--@include settle
+
+local k = { index = KEYS[1], scheduled = KEYS[2], instant = KEYS[3], pending = KEYS[4],
+  leases = KEYS[5], reclaims = KEYS[6], quarantine = KEYS[7], active = KEYS[8],
+  waiting = KEYS[13], subscriber = KEYS[14], lane = KEYS[15], batches = KEYS[16],
+  batch = KEYS[17], lanes = KEYS[18] }
+local lane_id, reason = ARGV[1], ARGV[3]
+local most = whole(ARGV[2], 'most batches')
+local now = clock_ms(ARGV[4])
+local records = whole(ARGV[5], 'most records')
+assert(records > 0, 'most records must be positive')
+local subscriber = assert(subscriber_of(lane_id), 'not a lane: ' .. lane_id)
+local lane_name = string.sub(lane_id, #subscriber + 2)
+local job = deliver_job(lane_id)
+local state = string.sub(redis.call('HGET', k.index, job) or ' ', 1, 1)
+must_be('hash', KEYS[9], KEYS[10], KEYS[11], k.quarantine, k.lane .. lane_id)
+must_be('list', KEYS[12], k.batches .. lane_id)
+must_be('zset', k.scheduled, k.lanes .. subscriber)
+check_queue(k)
+check_subscriber(k, subscriber)
+
+local in_flight = state == 'p' and redis.call('LPOP', k.batches .. lane_id)
+local bids = {}
+if most > 0 then
+  bids = redis.call('LPOP', k.batches .. lane_id, most) or {}
+end
+if in_flight then
+  redis.call('LPUSH', k.batches .. lane_id, in_flight)
+end
+if #bids == 0 then
+  return { 0, 0 }
+end
+
+-- Neighbours make one range; where events were dropped before, a range ends.
+local ranges, events = {}, 0
+local current = redis.call('HGET', k.lane .. lane_id, 'cur')
+for i = 1, #bids do
+  local key = k.batch .. bids[i]
+  local count = batch_events(key)
+  if count > 0 then
+    local first = tonumber(redis.call('LINDEX', key, 4)) or 0
+    local range = ranges[#ranges]
+    if range and range.last + 1 == first then
+      range.last = first + count - 1
+    else
+      ranges[#ranges + 1] = { first = first, last = first + count - 1 }
+    end
+  end
+  if bids[i] == current then
+    close_current(k.lane .. lane_id, count)
+  end
+  events = events + count
+  redis.call('UNLINK', key)
+end
+for i = 1, #ranges do
+  redis.call('RPUSH', KEYS[12], cmsgpack.pack({ lane_name, digits(ranges[i].first),
+    digits(ranges[i].last), reason, digits(now) }))
+end
+redis.call('LTRIM', KEYS[12], -records, -1)
+add_to_fields(KEYS[9], { [subscriber] = -events })
+add_to_fields(KEYS[10], { [subscriber] = -#bids })
+add_to_fields(KEYS[11], { ['events.dropped,reason=' .. reason .. ',subscriber=' .. subscriber] = events })
+
+if state ~= 'p' then
+  if redis.call('LLEN', k.batches .. lane_id) == 0 then
+    leave_state(k, job, state, lane_id)
+    redis.call('HDEL', k.index, job)
+    redis.call('HDEL', k.lane .. lane_id, 'hold')
+    rest(k, lane_id, now)
+    if state == 'i' then
+      release(k, subscriber)
+    end
+  else
+    next_due(k, lane_id, now) -- only the lane's age: the job keeps its place
+  end
+end
+return { #bids, events }

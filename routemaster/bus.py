@@ -1,0 +1,78 @@
+"""The parts of a running bus, put together once per process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from routemaster.clock import Clock, SystemClock
+from routemaster.digest_auth import DigestAuth
+from routemaster.domain.event import EventRules
+from routemaster.identity import REALM, Authenticator
+from routemaster.publish import Publisher
+from routemaster.settings import Settings
+from routemaster.store.counters import CounterStore
+from routemaster.store.directory import Directory
+from routemaster.store.events import EventStore
+from routemaster.store.jobs import JobQueue
+from routemaster.store.keys import Keys
+from routemaster.store.lanes import LaneStore
+from routemaster.store.link import Link
+from routemaster.store.subscribers import SubscriberStore
+from routemaster.store.tokens import TokenStore
+from routemaster.store.topics import TopicStore
+from routemaster.store.workers import WorkerStore
+
+
+@dataclass(frozen=True, slots=True)
+class Bus:
+    settings: Settings
+    clock: Clock
+    link: Link
+    keys: Keys
+    directory: Directory
+    tokens: TokenStore
+    topics: TopicStore
+    subscribers: SubscriberStore
+    lanes: LaneStore
+    counters: CounterStore
+    workers: WorkerStore
+    events: EventStore
+    main: JobQueue
+    aux: JobQueue
+    authenticator: Authenticator
+    digest_auth: DigestAuth | None
+    publisher: Publisher
+
+
+def assemble(settings: Settings, clock: Clock | None = None) -> Bus:
+    clock = clock or SystemClock()
+    link = Link(settings.redis_address, settings.redis_timeout_s)
+    keys = Keys(settings.namespace)
+    directory = Directory(link, keys)
+    topics = TopicStore(link, keys)
+    events = EventStore(link, keys, settings.max_lanes)
+    digest_auth = DigestAuth(REALM, settings.root_key, clock) if settings.digest_auth else None
+    authenticator = Authenticator(settings.root_key, digest_auth)
+    rules = EventRules(settings.max_event_data_bytes, settings.max_bulk_events)
+    publisher = Publisher(
+        authenticator, directory, topics, events, clock, rules, settings.max_fanout
+    )
+    return Bus(
+        settings=settings,
+        clock=clock,
+        link=link,
+        keys=keys,
+        directory=directory,
+        tokens=TokenStore(link, keys),
+        topics=topics,
+        subscribers=SubscriberStore(link, keys),
+        lanes=LaneStore(link, keys),
+        counters=CounterStore(link, keys),
+        workers=WorkerStore(link, keys),
+        events=events,
+        main=JobQueue(link, keys, "main"),
+        aux=JobQueue(link, keys, "aux"),
+        authenticator=authenticator,
+        digest_auth=digest_auth,
+        publisher=publisher,
+    )

@@ -1,0 +1,85 @@
+"""What a subscriber asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from routemaster.domain.callback import parse_callback
+from routemaster.domain.networks import Network
+from routemaster.domain.pattern import Pattern, parse_pattern
+from routemaster.errors import InvalidInput
+
+SUBSCRIPTION_FIELDS = ("topics", "callback", "uuid", "timeout", "max", "concurrency")
+MAX_TOPICS = 256
+
+# The user name of HTTP Basic, so no colon.
+_UUID = re.compile(r"[!-9;-~]{1,256}")
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    topics: tuple[Pattern, ...]
+    callback: str
+    uuid: str
+    timeout_ms: int = 500
+    max_events: int = 100
+    concurrency: int = 1
+
+    @classmethod
+    def parse(
+        cls, body: object, *, allow_http: bool, allowed_networks: Sequence[Network]
+    ) -> Subscription:
+        fields = _known_fields(body)
+        return cls(
+            topics=_topics(fields.get("topics")),
+            callback=parse_callback(
+                _required(fields, "callback"),
+                allow_http=allow_http,
+                allowed_networks=allowed_networks,
+            ),
+            uuid=_uuid(_required(fields, "uuid")),
+            timeout_ms=_integer(fields, "timeout", 0, 3_600_000, default=500),
+            max_events=_integer(fields, "max", 1, 10_000, default=100),
+            concurrency=_integer(fields, "concurrency", 1, 100, default=1),
+        )
+
+
+def _known_fields(body: object) -> dict[str, object]:
+    if not isinstance(body, dict):
+        raise InvalidInput("body", "must be a JSON object")
+    for name in body:
+        if name not in SUBSCRIPTION_FIELDS:
+            raise InvalidInput(str(name)[:64], "is not a field of a subscription")
+    return body
+
+
+def _required(fields: dict[str, object], name: str) -> object:
+    value = fields.get(name)
+    if value is None:
+        raise InvalidInput(name, "is required")
+    return value
+
+
+def _topics(value: object) -> tuple[Pattern, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_TOPICS:
+        raise InvalidInput("topics", f"must be a list of 1 to {MAX_TOPICS} names or patterns")
+    # A dict keeps the order, and one of each.
+    return tuple(dict.fromkeys(parse_pattern(item, "topics") for item in value))
+
+
+def _uuid(value: object) -> str:
+    if not isinstance(value, str) or not _UUID.fullmatch(value):
+        raise InvalidInput("uuid", "must be 1 to 256 printable ASCII characters, no space or colon")
+    return value
+
+
+def _integer(fields: dict[str, object], name: str, least: int, most: int, *, default: int) -> int:
+    value = fields.get(name)
+    if value is None:
+        return default
+    # `type`, because True is an int too.
+    if type(value) is not int or not least <= value <= most:
+        raise InvalidInput(name, f"must be an integer from {least} to {most}")
+    return value

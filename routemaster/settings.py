@@ -1,0 +1,354 @@
+"""Everything that can be set, in one table: `SETTINGS`, which the documents are tested against.
+
+Only the roots (start, web, worker, redis_server) pass the environment in; nobody else reads it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from routemaster import setting_types as types
+from routemaster.errors import SettingsError
+from routemaster.redis_address import mask_url, socket_path
+
+MIB = 1024**2
+GIB = 1024**3
+
+# Set by `routemaster.start` for its children, see without_invented_port.
+STARTED_BY_US = "_ROUTEMASTER_STARTED"
+
+# What people leave in place of a key. A key that holds one of the first, or consists of nothing
+# but the second, is public knowledge however long it is.
+_PLACEHOLDERS = ("changeme", "replaceme", "insertkey", "yourkey", "yoursecret")
+_DEFAULT_WORDS = re.compile(
+    "(?:secret|password|default|example|admin|root|key|token|routemaster|super|my|the)*"
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row: defaults are texts, given to the same parser as the environment's."""
+
+    env: str
+    parse: Callable[[str], Any]
+    default: str
+    doc: str
+    production: str
+    field: str = ""
+
+
+def _setting(
+    env: str,
+    parse: Callable[[str], Any],
+    default: str,
+    doc: str,
+    *,
+    production: str | None = None,
+) -> Any:
+    """`production` is the default there, when it differs."""
+    row = Setting(env, parse, default, doc, default if production is None else production)
+    return dataclasses.field(metadata={"setting": row})
+
+
+@dataclass(frozen=True, repr=False)
+class Settings:
+    env: str = _setting(
+        "ROUTEMASTER_ENV",
+        types.choice("development", "production"),
+        "development",
+        "`development` or `production`, which chooses the safe defaults",
+    )
+    port: int = _setting(
+        "PORT", types.integer(1, 65535), "17890", "TCP port the web process listens on"
+    )
+    bind: str = _setting(
+        "ROUTEMASTER_BIND",
+        types.host,
+        "127.0.0.1",
+        "address the web process listens on",
+        production="0.0.0.0",
+    )
+    root_key: str = _setting(
+        "ROUTEMASTER_ROOT_KEY",
+        types.secret,
+        "",
+        "credential of the operator; at least 32 characters in production",
+    )
+    clients: tuple[str, ...] = _setting(
+        "ROUTEMASTER_CLIENTS",
+        types.tokens,
+        "",
+        "tokens that exist from the start, `name--secret`, comma separated",
+    )
+    redis_url: str | None = _setting(
+        "ROUTEMASTER_REDIS_URL",
+        types.redis_url,
+        "",
+        "Redis 7 or later to use; without it the bus runs its own",
+    )
+    namespace: str = _setting(
+        "ROUTEMASTER_REDIS_NAMESPACE",
+        types.matching(r"[a-z0-9_-]{1,32}"),
+        "rm",
+        "prefix of every key in Redis",
+    )
+    redis_timeout_s: float = _setting(
+        "ROUTEMASTER_REDIS_TIMEOUT",
+        types.seconds(0.05, 60),
+        "0.8",
+        "seconds to wait for Redis before answering 503",
+    )
+    redis_max_mem_bytes: int = _setting(
+        "ROUTEMASTER_REDIS_MAX_MEM",
+        types.size(MIB, 1024 * GIB),
+        "1g",
+        "memory the bus may fill",
+    )
+    redis_min_free_bytes: int = _setting(
+        "ROUTEMASTER_REDIS_MIN_FREE",
+        types.size(0, 1024 * GIB),
+        "100m",
+        "free memory below which old batches are dropped (a tenth of a maximum below 1g)",
+    )
+    data_dir: Path = _setting(
+        "ROUTEMASTER_DATA_DIR",
+        types.directory,
+        "./var",
+        "where the bus's own Redis keeps its data",
+    )
+    web_processes: int = _setting(
+        "ROUTEMASTER_WEB_PROCESSES", types.integer(1, 64), "2", "processes that answer requests"
+    )
+    web_threads: int = _setting(
+        "ROUTEMASTER_WEB_THREADS", types.integer(1, 256), "8", "threads in each of them"
+    )
+    worker_threads: int = _setting(
+        "ROUTEMASTER_WORKER_THREADS",
+        types.integer(1, 1000),
+        "5",
+        "deliveries in flight in one worker process",
+    )
+    timeout_s: float = _setting(
+        "ROUTEMASTER_TIMEOUT",
+        types.seconds(0.1, 600),
+        "20",
+        "seconds a delivery may take in all",
+    )
+    connect_timeout_s: float = _setting(
+        "ROUTEMASTER_CONNECT_TIMEOUT",
+        types.seconds(0.05, 60),
+        "2",
+        "seconds of it that connecting may take",
+    )
+    ssl_verify: bool = _setting(
+        "ROUTEMASTER_SSL_VERIFY", types.boolean, "true", "check the certificates of callbacks"
+    )
+    force_ssl: bool = _setting(
+        "ROUTEMASTER_FORCE_SSL",
+        types.boolean,
+        "false",
+        "send plain http requests to https",
+        production="true",
+    )
+    trusted_proxies: tuple[types.Network, ...] = _setting(
+        "ROUTEMASTER_TRUSTED_PROXIES",
+        types.networks,
+        "none",
+        "networks whose `X-Forwarded-*` headers are believed, comma separated",
+    )
+    http_callbacks: bool = _setting(
+        "ROUTEMASTER_HTTP_CALLBACKS",
+        types.boolean,
+        "true",
+        "allow callbacks over plain http",
+        production="false",
+    )
+    callback_networks: tuple[types.Network, ...] = _setting(
+        "ROUTEMASTER_CALLBACK_NETWORKS",
+        types.networks,
+        "127.0.0.0/8,::1/128",
+        "private networks that callbacks may live in, comma separated, or `none`",
+        production="none",
+    )
+    digest_auth: bool = _setting(
+        "ROUTEMASTER_DIGEST_AUTH", types.boolean, "false", "accept HTTP Digest authentication"
+    )
+    monitor_interval_s: float = _setting(
+        "ROUTEMASTER_MONITOR_INTERVAL",
+        types.seconds(0.1, 3600),
+        "10",
+        "seconds between two looks at queues and memory",
+    )
+    metric_adapters: tuple[str, ...] = _setting(
+        "ROUTEMASTER_METRIC_ADAPTERS",
+        types.choices("print", "statsd"),
+        "none",
+        "where gauges and counters are sent: `print`, `statsd`, comma separated, or `none`",
+    )
+    statsd_address: tuple[str, int] = _setting(
+        "ROUTEMASTER_STATSD_ADDRESS",
+        types.host_and_port,
+        "127.0.0.1:8125",
+        "host and port of the StatsD server (UDP, with Datadog's tags)",
+    )
+    max_event_data_bytes: int = _setting(
+        "ROUTEMASTER_MAX_EVENT_DATA",
+        types.size(0, MIB),
+        "64",
+        "bytes of `data` in one event, as MessagePack",
+    )
+    max_body_bytes: int = _setting(
+        "ROUTEMASTER_MAX_BODY", types.size(1024, 256 * MIB), "4m", "bytes of one request's body"
+    )
+    max_bulk_events: int = _setting(
+        "ROUTEMASTER_MAX_BULK", types.integer(1, 100_000), "10000", "events in one publish"
+    )
+    max_fanout: int = _setting(
+        "ROUTEMASTER_MAX_FANOUT",
+        types.integer(1, 10_000_000),
+        "25000",
+        "events times subscribers in one publish: about 5 ms of Redis' time",
+    )
+    max_lanes: int = _setting(
+        "ROUTEMASTER_MAX_LANES", types.integer(1, 1_000_000), "10000", "lanes of one subscriber"
+    )
+    max_backoff_ms: int = _setting(
+        "MAX_BACKOFF_MS",
+        types.integer(1, 86_400_000),
+        "60000",
+        "longest pause after a failed delivery, in milliseconds",
+    )
+    log_level: str = _setting(
+        "ROUTEMASTER_LOG_LEVEL",
+        types.choice("debug", "info", "warning", "error"),
+        "info",
+        "`debug`, `info`, `warning` or `error`",
+    )
+
+    @property
+    def is_production(self) -> bool:
+        return self.env == "production"
+
+    @property
+    def redis_address(self) -> str:
+        # Quoted, because redis-py unquotes the path of a unix:// URL.
+        return self.redis_url or f"unix://{quote(str(socket_path(self.data_dir)))}"
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{k}={v!r}' for k, v in self._masked().items())})"
+
+    def _masked(self) -> dict[str, object]:
+        shown: dict[str, object] = {s.field: getattr(self, s.field) for s in SETTINGS}
+        shown["root_key"] = "***" if self.root_key else ""
+        shown["clients"] = tuple(f"{token.partition('--')[0]}--***" for token in self.clients)
+        shown["redis_url"] = mask_url(self.redis_url) if self.redis_url else None
+        return shown
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Settings:
+        env = without_invented_port(env)
+        problems: list[str] = []
+        values = _parse_all(env, problems)
+        if not problems:
+            _settle_min_free(values, env)
+            problems = _rules_between(values)
+        if problems:
+            raise SettingsError(problems)
+        return cls(**values)
+
+
+SETTINGS: tuple[Setting, ...] = tuple(
+    dataclasses.replace(f.metadata["setting"], field=f.name) for f in dataclasses.fields(Settings)
+)
+
+# What a field holds when neither the environment nor the table has a text for it.
+_ABSENT: dict[str, object] = {"root_key": "", "clients": (), "redis_url": None}
+
+
+def _parse_all(env: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
+    is_production = env.get("ROUTEMASTER_ENV", "").strip().lower() == "production"
+    values: dict[str, Any] = {}
+    for row in SETTINGS:
+        default = row.production if is_production else row.default
+        text = env.get(row.env, "").strip() or default
+        try:
+            values[row.field] = row.parse(text) if text else _ABSENT[row.field]
+        except ValueError as error:
+            problems.append(f"{row.env} {error}")
+    problems.extend(_root_key_problems(env.get("ROUTEMASTER_ROOT_KEY", "").strip(), is_production))
+    problems.extend(_client_problems(values.get("clients", ()), is_production))
+    return values
+
+
+def _root_key_problems(key: str, is_production: bool) -> list[str]:
+    if not key and is_production:
+        return ["ROUTEMASTER_ROOT_KEY must be set in production, to at least 32 random characters"]
+    if not key:
+        return [
+            "ROUTEMASTER_ROOT_KEY must be set: `make start` (or `python -m routemaster.start`) "
+            "makes one and keeps it in .env"
+        ]
+    if is_production and _looks_default(key):
+        return ["ROUTEMASTER_ROOT_KEY must not be a default or an example in production"]
+    if is_production and len(key) < 32:
+        return ["ROUTEMASTER_ROOT_KEY must have at least 32 characters in production"]
+    return []
+
+
+def _looks_default(key: str) -> bool:
+    letters = re.sub(r"[^a-z]", "", key.lower())
+    if any(word in letters for word in _PLACEHOLDERS):
+        return True
+    return bool(letters and _DEFAULT_WORDS.fullmatch(letters))
+
+
+def _client_problems(clients: tuple[str, ...], is_production: bool) -> list[str]:
+    least = 16 if is_production else 8
+    return [
+        f"ROUTEMASTER_CLIENTS: the secret of {name} must have at least {least} characters"
+        for name, _, secret in (token.partition("--") for token in clients)
+        if len(secret) < least
+    ]
+
+
+def _settle_min_free(values: dict[str, Any], env: Mapping[str, str]) -> None:
+    # The fixed default would contradict a small maximum that somebody set alone.
+    if not env.get("ROUTEMASTER_REDIS_MIN_FREE", "").strip():
+        tenth = values["redis_max_mem_bytes"] // 10
+        values["redis_min_free_bytes"] = min(values["redis_min_free_bytes"], tenth)
+
+
+def _rules_between(values: dict[str, Any]) -> list[str]:
+    if values["redis_min_free_bytes"] < values["redis_max_mem_bytes"]:
+        return []
+    return ["ROUTEMASTER_REDIS_MIN_FREE must be less than ROUTEMASTER_REDIS_MAX_MEM"]
+
+
+def unknown_names(env: Mapping[str, str]) -> list[str]:
+    """A warning for each ROUTEMASTER_* variable that no setting reads, most likely a typo."""
+    known = [row.env for row in SETTINGS]
+    strangers = sorted(n for n in env if n.startswith("ROUTEMASTER_") and n not in known)
+    return [f"{name} is not a setting{_did_you_mean(name, known)}" for name in strangers]
+
+
+def _did_you_mean(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def without_invented_port(env: Mapping[str, str]) -> dict[str, str]:
+    """honcho hands every process a PORT: 5000 to the first when nobody set one, and 100 more to
+    each further process. Only the web process' PORT means anything, and its 5000 only when
+    `routemaster.start` chose it."""
+    process = env.get("HONCHO_PROCESS_NAME", "")
+    is_invented = process and env.get("PORT") == "5000" and STARTED_BY_US not in env
+    if is_invented or (process and not process.startswith("web")):
+        return {name: value for name, value in env.items() if name != "PORT"}
+    return dict(env)

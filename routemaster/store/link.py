@@ -1,0 +1,166 @@
+"""The one way to Redis: raw commands and scripts over pooled connections.
+
+Written over redis-py's Connection and not its client, for two reasons. The client re-sends
+*every* command up to ten times when a reply is lost, and a publish sent twice is an event stored
+twice. And the client's bookkeeping costs more than the round trip (INTERNALS.md, Decisions).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import hiredis
+from redis import ConnectionPool
+from redis import exceptions as redis_errors
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from routemaster.errors import StoreUnavailable
+from routemaster.store.scripts import Script
+
+Arg = bytes | str | int
+Reply = Any  # what Redis says: bytes, int, None or lists of them
+Connection = Any  # redis-py's connections carry no type hints
+
+# How the time limit is shared out, so that connecting and reading together stay within it.
+CONNECT_SHARE, READ_SHARE = 0.35, 0.65
+
+# redis-py knows some of Redis' errors by class and leaves the others their first word.
+REASON_BY_CLASS: dict[type[Exception], str] = {
+    redis_errors.OutOfMemoryError: "full",
+    redis_errors.ReadOnlyError: "read-only",
+    redis_errors.MasterDownError: "read-only",
+    redis_errors.BusyLoadingError: "loading",
+    redis_errors.AuthenticationError: "refuses our credentials",
+    redis_errors.NoPermissionError: "refuses our credentials",
+    redis_errors.TimeoutError: "not answering",
+    TimeoutError: "not answering",
+}
+REASON_BY_WORD = {
+    "BUSY": "busy",
+    "MISCONF": "cannot write to disk",
+    "NOREPLICAS": "too few replicas",
+}
+
+
+# hiredis' own type hints want a tuple of exactly one.
+pack: Callable[[tuple[Arg, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
+
+
+class Link:
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self._pool = ConnectionPool.from_url(
+            url,
+            protocol=2,
+            socket_connect_timeout=timeout_s * CONNECT_SHARE,
+            socket_timeout=timeout_s * READ_SHARE,
+            retry=Retry(NoBackoff(), 0),
+            driver_info=None,
+        )
+        self._idle: deque[Connection] = deque()
+        self._pid = os.getpid()
+
+    def call(self, *command: Arg) -> Reply:
+        return self._exchange([command])[0]
+
+    def many(self, commands: Iterable[Sequence[Arg]], atomic: bool = False) -> list[Reply]:
+        """Several commands in one round trip; `atomic` puts them into a transaction."""
+        batch = list(commands)
+        if not batch:
+            return []
+        if not atomic:
+            return self._exchange(batch)
+        return checked(self._exchange([("MULTI",), *batch, ("EXEC",)])[-1])
+
+    def run(self, script: Script, keys: Sequence[str], args: Sequence[Arg]) -> Reply:
+        """One EVALSHA. A script that Redis has forgotten was not run: safe to send again."""
+        command = ("EVALSHA", script.sha, len(keys), *keys, *args)
+        try:
+            return self._exchange([command])[0]
+        except redis_errors.NoScriptError:
+            self.call("SCRIPT", "LOAD", script.source)
+            return self._exchange([command])[0]
+
+    def own_connection(self) -> Connection:
+        """A connection outside the pool, for who listens on it; not connected yet."""
+        return self._pool.make_connection()
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().disconnect()
+
+    def _exchange(self, commands: Sequence[Sequence[Arg]]) -> list[Reply]:
+        connection: Connection | None = None
+        try:
+            connection = self._connection()
+            packed = b"".join([pack(tuple(command)) for command in commands])
+            connection.send_packed_command([packed], check_health=False)
+            replies = [self._reply(connection) for _ in commands]
+        except redis_errors.NoScriptError:
+            raise
+        except (redis_errors.RedisError, OSError) as error:
+            if connection is not None:
+                connection.disconnect()
+            raise StoreUnavailable(reason_of(error)) from error
+        except BaseException:
+            # Interrupted between question and answer: the next user would read our reply.
+            if connection is not None:
+                connection.disconnect()
+            raise
+        finally:
+            if connection is not None:
+                self._idle.append(connection)
+        return checked(replies)
+
+    @staticmethod
+    def _reply(connection: Connection) -> Reply:
+        # An error reply leaves the connection in order; the replies after it must be read too.
+        try:
+            return connection.read_response()
+        except redis_errors.ResponseError as error:
+            return error
+
+    def _connection(self) -> Connection:
+        if self._pid != os.getpid():  # a fork must not share its parent's sockets
+            self._idle, self._pid = deque(), os.getpid()
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._pool.make_connection()
+        # Closed since we used it: Redis restarted. Reconnect now, while nothing was sent;
+        # afterwards nobody could say whether the command ran.
+        if connection.is_connected and was_closed(connection):
+            connection.disconnect()
+        connection.connect()
+        return connection
+
+
+def checked(replies: list[Reply]) -> list[Reply]:
+    for reply in replies:
+        if isinstance(reply, redis_errors.NoScriptError):
+            raise reply
+        if isinstance(reply, Exception):
+            raise StoreUnavailable(reason_of(reply)) from reply
+    return replies
+
+
+def was_closed(connection: Connection) -> bool:
+    """Nothing was asked, so nothing but the end of the stream can be there to read."""
+    try:
+        return bool(connection.can_read())
+    except (redis_errors.RedisError, OSError):
+        return True
+
+
+def reason_of(error: BaseException) -> str:
+    """A word for the operator. Anything Redis says that we do not know is not a client's fault."""
+    for kind, reason in REASON_BY_CLASS.items():
+        if isinstance(error, kind):
+            return reason
+    if isinstance(error, redis_errors.ResponseError):
+        text = str(error)
+        return REASON_BY_WORD.get(text.split(" ", 1)[0], f"error: {text[:200]}")
+    return "down"

@@ -1,0 +1,252 @@
+"""Deliveries: takes as many jobs as there are free slots, and sleeps until the next is due.
+
+One thread. It waits for libcurl, for a message that something came due earlier, or for the next
+deadline; once a second it looks anyway, because a message can be missed.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from routemaster.bus import Bus
+from routemaster.delivery.courier import Courier
+from routemaster.delivery.message import compose
+from routemaster.delivery.outcome import Outcome, Response, Verdict, judge
+from routemaster.domain.backoff import delay_ms
+from routemaster.domain.batch import Batch
+from routemaster.domain.receiver import Receiver
+from routemaster.errors import StoreUnavailable
+from routemaster.store.events import uid
+from routemaster.store.jobs import Lease
+from routemaster.store.wake import WakeUps
+
+LOOK_MS = 1000
+# A delivery that takes longer than this no longer counts for a slot: a subscriber that hangs costs
+# a socket, and must not keep the others waiting. How many may hang is bounded all the same.
+SLOW_MS = 250
+SLOW_PER_SLOT = 20
+STORE_DOWN_MS = 200
+REWARD, DAMAGE = 1, 2
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Held:
+    lease: Lease
+    batch: Batch
+    receiver: Receiver
+    started_ms: int
+    renew_at_ms: int
+
+
+class Dispatcher:
+    def __init__(
+        self, bus: Bus, courier: Courier, wake_ups: WakeUps, worker: str, dice: random.Random
+    ) -> None:
+        self._bus = bus
+        self._courier = courier
+        self._wake_ups = wake_ups
+        self._listening: int | None = None
+        self._worker = worker
+        self._dice = dice
+        self._slots = bus.settings.worker_threads
+        self._lease_ms = lease_ms(bus.settings.timeout_s)
+        self._held: dict[str, Held] = {}  # by fence
+        self._owed: deque[Callable[[], object]] = deque()  # acks and nacks, in order
+        self._repeat: tuple[str, int] | None = None  # a take whose reply was lost
+        self._look_at_ms = 0
+        self._redis_ahead_ms = 0  # Redis' clock minus our monotonic one
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._held)
+
+    def step(self, taking: bool = True) -> None:
+        """One turn. Trouble with Redis is waited out: nothing that is owed to it is forgotten."""
+        try:
+            self._pay()
+            if taking and self._free() > 0 and self._now_ms() >= self._look_at_ms:
+                self._take()
+            self._renew()
+            self._listen()  # last: what it does not hear, it still sees when it looks
+        except StoreUnavailable as error:
+            log.warning("store unavailable reason=%s", error.reason)
+            self._look_at_ms = self._now_ms() + STORE_DOWN_MS
+        ended, readable = self._courier.wait(self._pause_ms(taking) / 1000)
+        if self._listening in readable:
+            self._hear()
+        for fence, response in ended:
+            self._finish(self._held.pop(str(fence)), response)
+
+    def give_back(self) -> None:
+        """What is still in flight goes back at once, as if it had not been taken."""
+        for lease in [held.lease for held in self._held.values()] + self._unheard():
+            self._owe_nack(lease, 0, attempted=False)
+        self._held.clear()
+        self._pay()
+
+    def _unheard(self) -> list[Lease]:
+        """What we were given by a take whose reply was lost, and nothing new."""
+        if self._repeat is None:
+            return []
+        (lease_id, _), self._repeat = self._repeat, None
+        taken = self._bus.main.take(self._worker, lease_id, self._lease_ms, 0, repeated=True)
+        return taken.leases
+
+    def _now_ms(self) -> int:
+        return self._bus.clock.mono_ms()
+
+    def _pause_ms(self, taking: bool) -> int:
+        if self._owed:
+            return STORE_DOWN_MS
+        now_ms = self._now_ms()
+        if not taking:
+            until_ms = now_ms + LOOK_MS
+        elif self._free() > 0:
+            until_ms = self._look_at_ms
+        else:  # the next to be called slow makes room
+            until_ms = min(self._prompt(), default=now_ms) + SLOW_MS
+        return max(0, min(LOOK_MS, until_ms - now_ms))
+
+    def _prompt(self) -> list[int]:
+        """When the deliveries that count for a slot began."""
+        slow_ms = self._now_ms() - SLOW_MS
+        return [held.started_ms for held in self._held.values() if held.started_ms > slow_ms]
+
+    def _free(self) -> int:
+        room = self._slots * SLOW_PER_SLOT - len(self._held)
+        return min(self._slots - len(self._prompt()), room)
+
+    def _listen(self) -> None:
+        if self._listening is None:
+            self._listening = self._wake_ups.connect()
+            self._courier.listen(self._listening)
+            self._look_at_ms = 0  # what was said before we listened
+
+    def _hear(self) -> None:
+        try:
+            for due_ms in self._wake_ups.read():
+                self._look_at_ms = min(self._look_at_ms, due_ms - self._redis_ahead_ms)
+        except StoreUnavailable:
+            if self._listening is not None:
+                self._courier.ignore(self._listening)
+            self._listening = None
+
+    def _take(self) -> None:
+        lease_id, most = self._repeat or (uid(), self._free())
+        try:
+            taken = self._bus.main.take(
+                self._worker, lease_id, self._lease_ms, most, repeated=self._repeat is not None
+            )
+        except StoreUnavailable:
+            # The reply may be lost, not the lease: the same call gives the same jobs again.
+            self._repeat = (lease_id, most)
+            raise
+        self._repeat = None
+        now_ms = self._now_ms()
+        self._redis_ahead_ms = taken.now_ms - now_ms
+        due_ms = taken.next_due_ms
+        self._look_at_ms = now_ms + LOOK_MS
+        if due_ms is not None:
+            self._look_at_ms = min(self._look_at_ms, due_ms - self._redis_ahead_ms)
+        for lease in taken.leases:
+            self._send(lease, taken.now_ms)
+
+    def _send(self, lease: Lease, redis_now_ms: int) -> None:
+        if lease.batch is None or lease.receiver is None:
+            log.error("batch vanished batch=%s", lease.bid)
+            self._owe(lambda: self._bus.main.ack(lease.job, lease.fence, lease.bid))
+            return
+        now_ms = self._now_ms()
+        held = Held(lease, lease.batch, lease.receiver, now_ms, now_ms + self._lease_ms // 3)
+        try:
+            self._courier.send(lease.fence, compose(lease.batch, lease.receiver, redis_now_ms))
+        except Exception:  # whatever a stored callback or secret may be: the others must go on
+            log.exception("cannot be sent batch=%s", lease.bid)
+            self._finish(held, Response(error="unsendable"))
+        else:
+            self._held[lease.fence] = held
+
+    def _renew(self) -> None:
+        now_ms = self._now_ms()
+        for held in self._held.values():
+            if now_ms >= held.renew_at_ms:
+                if not self._bus.main.renew(held.lease.job, held.lease.fence, self._lease_ms):
+                    log.warning("lease lost batch=%s", held.lease.bid)
+                held.renew_at_ms = now_ms + self._lease_ms // 3
+
+    def _finish(self, held: Held, response: Response) -> None:
+        lease, receiver = held.lease, held.receiver
+        outcome = judge(response, self._bus.clock.now_ms())
+        wait_ms = self._wait_ms(held, outcome)
+        if outcome.verdict is Verdict.DELIVERED:
+            self._owe(lambda: self._bus.main.ack(lease.job, lease.fence, lease.bid, health=REWARD))
+        elif outcome.verdict is Verdict.THROTTLED:
+            self._owe_nack(lease, wait_ms, attempted=False)
+        else:
+            if outcome.verdict is Verdict.GONE:
+                self._owe(lambda: self._bus.subscribers.set_state(receiver.name, "disabled"))
+            self._owe_nack(lease, wait_ms, attempted=True)
+        self._look_at_ms = min(self._look_at_ms, self._now_ms())  # a slot is free
+        report(held, response, outcome, wait_ms, self._now_ms() - held.started_ms)
+
+    def _wait_ms(self, held: Held, outcome: Outcome) -> int:
+        if outcome.verdict is Verdict.FAILED:
+            health = max(0, held.receiver.health_points - DAMAGE)
+            failures = held.batch.attempts + 1
+            return delay_ms(health, failures, self._bus.settings.max_backoff_ms, self._dice)
+        return outcome.wait_ms
+
+    def _owe_nack(self, lease: Lease, wait_ms: int, *, attempted: bool) -> None:
+        damage = DAMAGE if attempted else 0
+        self._owe(
+            lambda: self._bus.main.nack(
+                lease.job, lease.fence, wait_ms, damage=damage, attempted=attempted
+            )
+        )
+
+    def _owe(self, call: Callable[[], object]) -> None:
+        self._owed.append(call)
+
+    def _pay(self) -> None:
+        """Each is fenced, so it may be said twice: a lost reply does no harm."""
+        while self._owed:
+            try:
+                self._owed[0]()
+            except StoreUnavailable as error:
+                if not error.reason.startswith("error:"):
+                    raise
+                # Redis is there and refuses just this (a key of a wrong type): the others must
+                # not wait for it. Its lease runs out, and then the lane is looked at.
+                log.error("refused reason=%s", error.reason)
+            self._owed.popleft()
+
+
+def lease_ms(timeout_s: float) -> int:
+    """Longer than any delivery can take, or a batch could go out twice without a fault."""
+    return round(timeout_s * 1500) + 5000
+
+
+def report(held: Held, response: Response, outcome: Outcome, wait_ms: int, took_ms: int) -> None:
+    batch = held.batch
+    where = (
+        batch.subscriber,
+        batch.lane,
+        batch.bid,
+        len(batch.events),
+        batch.attempts + 1,
+        took_ms,
+    )
+    if outcome.verdict is Verdict.DELIVERED:
+        log.info("delivered subscriber=%s lane=%r batch=%s events=%s attempt=%s ms=%s", *where)
+    else:
+        log.warning(
+            "%s subscriber=%s lane=%r batch=%s events=%s attempt=%s ms=%s status=%s error=%s "
+            "wait_ms=%s",
+            outcome.verdict.value, *where, response.status, outcome.error_class, wait_ms,
+        )  # fmt: skip

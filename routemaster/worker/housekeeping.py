@@ -1,0 +1,48 @@
+"""A timer's work, in every worker: never jobs in the queues they repair."""
+
+from __future__ import annotations
+
+import logging
+
+from routemaster.bus import Bus
+from routemaster.errors import StoreUnavailable
+
+AUDIT_EVERY_MS = 60_000
+
+log = logging.getLogger(__name__)
+
+
+class Housekeeping:
+    def __init__(self, bus: Bus, worker: str) -> None:
+        self._bus = bus
+        self._worker = worker
+        self._audit_at_ms = 0
+
+    def step(self) -> None:
+        bus = self._bus
+        bus.workers.beat(self._worker)
+        for queue in (bus.main, bus.aux):
+            moved, quarantined = queue.scrub()
+            if moved or quarantined:
+                log.warning(
+                    "scrubbed queue=%s moved=%s quarantined=%s", queue.name, moved, quarantined
+                )
+        bus.lanes.sweep()
+        if bus.clock.mono_ms() >= self._audit_at_ms:
+            self._audit_at_ms = bus.clock.mono_ms() + AUDIT_EVERY_MS
+            self._audit()
+
+    def goodbye(self) -> None:
+        try:
+            self._bus.workers.leave(self._worker)
+        except StoreUnavailable:
+            log.warning("could not sign off worker=%s", self._worker)
+
+    def _audit(self) -> None:
+        bus = self._bus
+        for subscriber in sorted(bus.directory.fresh().routes):
+            for what, lane in bus.lanes.audit(subscriber):
+                log.error("audit found=%r subscriber=%s lane=%r", what, subscriber, lane)
+        for queue in (bus.main, bus.aux):
+            for what, job in queue.audit():
+                log.error("audit found=%r queue=%s job=%r", what, queue.name, job)

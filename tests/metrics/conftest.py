@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.web.assembling import bus_maker
+
+
+@pytest.fixture
+def make_bus():
+    with bus_maker() as make:
+        yield make
+
+
+@pytest.fixture
+def bus(make_bus, settings):
+    return make_bus(settings)

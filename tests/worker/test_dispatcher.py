@@ -1,0 +1,207 @@
+"""Turns of a dispatcher, one by one, with whatever Redis may hold and lose."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from ipaddress import ip_network
+
+import pytest
+
+from routemaster.bus import Bus, assemble
+from routemaster.delivery.courier import Courier, CourierRules
+from routemaster.domain.subscription import Subscription
+from routemaster.redis_server import find_servers
+from routemaster.settings import Settings
+from routemaster.store.wake import WakeUps
+from routemaster.subscribe import subscribe
+from routemaster.worker.dispatcher import Dispatcher
+from tests.busses import event, give_token, publish
+from tests.e2e.receiver import Answer, Receiver, in_turn
+from tests.proxy import Proxy
+from tests.servers import RedisServer
+
+# Well below a lease (35 s): what comes back only with the end of one comes too late.
+PATIENCE_S = 20
+LOOPBACK = ip_network("127.0.0.0/8")
+
+
+@pytest.fixture
+def redis_server(shared_servers) -> RedisServer:
+    """One flavour is enough here: the scripts' own tests run on all of them."""
+    server: RedisServer = shared_servers(find_servers()[0])
+    server.reset()
+    return server
+
+
+@pytest.fixture
+def bus(settings) -> Iterator[Bus]:
+    made = assemble(settings)
+    give_token(made, "publisher")
+    yield made
+    made.link.close()
+
+
+@contextmanager
+def dispatching(settings: Settings) -> Iterator[Dispatcher]:
+    bus = assemble(settings)
+    courier = Courier(CourierRules(5, 2, True, [LOOPBACK]), bus.clock)
+    wake_ups = WakeUps(bus.link, bus.keys)
+    yield Dispatcher(bus, courier, wake_ups, "w", random.Random(1))
+    courier.close()
+    wake_ups.close()
+    bus.link.close()
+
+
+@pytest.fixture
+def dispatcher(settings) -> Iterator[Dispatcher]:
+    with dispatching(settings) as made:
+        yield made
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    started = Receiver()
+    yield started
+    started.close()
+
+
+def follow(bus: Bus, name: str, receiver: Receiver, topic: str = "a") -> None:
+    body = {"topics": [topic], "callback": receiver.url, "uuid": name, "timeout": 0, "max": 1}
+    subscribe(bus, name, Subscription.parse(body, allow_http=True, allowed_networks=[LOOPBACK]))
+
+
+def publish_numbers(bus: Bus, *numbers: int, topic: str = "a") -> None:
+    publish(bus, "publisher", topic, json.dumps([event(n) for n in numbers]).encode())
+
+
+def step_until(dispatcher: Dispatcher, is_so: Callable[[], object]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline_s
+        dispatcher.step()
+
+
+def queued(bus: Bus, name: str) -> int:
+    return bus.subscribers.summaries([name])[0].queued
+
+
+def oldest_batch(bus: Bus, lane: str) -> str:
+    bid: bytes = bus.link.call("LINDEX", bus.keys.lane_batches_prefix + lane, 0)
+    return bus.keys.batch_prefix + bid.decode()
+
+
+def test_a_batch_that_vanished_is_passed_over(bus, dispatcher, receiver):
+    follow(bus, "s", receiver)
+    publish_numbers(bus, 1, 2, 3)
+    bus.link.call("DEL", oldest_batch(bus, "s|0"))
+    step_until(dispatcher, lambda: receiver.times == [2, 3] and not bus.main.snapshot().index)
+
+
+@pytest.mark.parametrize(
+    "callback",
+    ["", "no url", "http://[", "ftp://127.0.0.1/", "http://127.0.0.1:0/", "https://a\r\nb/",
+     "http://127.0.0.1:1/é", "http://127.0.0.1:99999/", "file:///etc/passwd",
+     b"http://\xff/"],
+    ids=repr,
+)  # fmt: skip
+def test_a_callback_that_cannot_be_called_stops_nobody(bus, dispatcher, receiver, callback):
+    follow(bus, "bad", receiver)
+    follow(bus, "good", receiver)
+    bus.link.call("HSET", bus.keys.subscriber("bad"), "callback", callback)
+    publish_numbers(bus, 1, 2, 3)
+    step_until(dispatcher, lambda: queued(bus, "good") == 0)
+    step_until(dispatcher, lambda: int(bus.link.call("LINDEX", oldest_batch(bus, "bad|0"), 2)) > 1)
+    assert {delivery.user for delivery in receiver.deliveries} == {"good:x"}
+    assert queued(bus, "bad") == 3
+    assert bus.subscribers.summaries(["bad"])[0].health_points < 100
+
+
+def test_an_answer_that_redis_refuses_stops_nobody(bus, dispatcher, receiver):
+    """Its lease runs out, and then the lane is looked at."""
+    gate = receiver.gate()
+    receiver.script = in_turn(Answer(gate=gate))
+    follow(bus, "bad", receiver)
+    follow(bus, "good", receiver, "b")
+    publish_numbers(bus, 1)
+    step_until(dispatcher, lambda: receiver.deliveries)
+    bus.link.call("DEL", bus.keys.lane_prefix + "bad|0")
+    bus.link.call("SET", bus.keys.lane_prefix + "bad|0", "not a hash")
+    gate.set()
+    step_until(dispatcher, lambda: dispatcher.in_flight == 0)
+    publish_numbers(bus, 2, 3, topic="b")
+    step_until(dispatcher, lambda: queued(bus, "good") == 0)
+    assert receiver.times == [1, 2, 3]
+
+
+def test_a_take_whose_reply_was_lost_is_asked_again(bus, settings, redis_server, receiver):
+    follow(bus, "s", receiver)
+    with Proxy(redis_server.port) as proxy, dispatching(through(proxy, settings)) as dispatcher:
+        dispatcher.step()  # connects, and loads the script
+        publish_numbers(bus, 1, 2)
+        proxy.lose_reply(0)
+        step_until(dispatcher, lambda: proxy.has_lost)
+        step_until(dispatcher, lambda: queued(bus, "s") == 0)
+    assert receiver.times == [1, 2]
+    assert [delivery.attempt for delivery in receiver.deliveries] == [1, 1]
+
+
+def test_an_ack_whose_reply_was_lost_is_said_again(bus, settings, redis_server, receiver):
+    gate = receiver.gate()
+    receiver.script = in_turn(Answer(gate=gate))
+    follow(bus, "s", receiver)
+    publish_numbers(bus, 1, 2)
+    with Proxy(redis_server.port) as proxy, dispatching(through(proxy, settings)) as dispatcher:
+        step_until(dispatcher, lambda: receiver.deliveries)
+        proxy.lose_reply(0)
+        gate.set()
+        step_until(dispatcher, lambda: proxy.has_lost)
+        step_until(dispatcher, lambda: queued(bus, "s") == 0)
+    assert receiver.times == [1, 2]
+
+
+def test_what_a_lost_reply_leased_is_given_back_too(bus, settings, redis_server, receiver):
+    follow(bus, "s", receiver)
+    with Proxy(redis_server.port) as proxy, dispatching(through(proxy, settings)) as dispatcher:
+        dispatcher.step()
+        publish_numbers(bus, 1)
+        proxy.lose_reply(0)
+        step_until(dispatcher, lambda: proxy.has_lost)
+        assert bus.main.snapshot().pending
+        dispatcher.give_back()
+    assert not bus.main.snapshot().pending
+    assert receiver.deliveries == []
+
+
+def test_a_lost_wake_up_connection_is_replaced(bus, dispatcher, receiver):
+    follow(bus, "s", receiver)
+    dispatcher.step()
+    bus.link.call("CLIENT", "KILL", "TYPE", "pubsub")
+    publish_numbers(bus, 1)
+    step_until(dispatcher, lambda: queued(bus, "s") == 0)
+    [(_, listeners)] = [bus.link.call("PUBSUB", "NUMSUB", bus.keys.wake_channel)]
+    assert listeners == 1
+
+
+def test_without_wake_ups_it_still_delivers(bus, dispatcher, redis_server, receiver):
+    """Redis takes no more connections: those that are there must do."""
+    follow(bus, "s", receiver)
+    dispatcher.step()
+    with redis_server.client() as client:
+        usual = client.config_get("maxclients")["maxclients"]
+        client.config_set("maxclients", "1")
+        try:
+            bus.link.call("CLIENT", "KILL", "TYPE", "pubsub")
+            publish_numbers(bus, 1, 2)
+            step_until(dispatcher, lambda: queued(bus, "s") == 0)
+        finally:
+            client.config_set("maxclients", usual)
+    assert receiver.times == [1, 2]
+
+
+def through(proxy: Proxy, settings: Settings) -> Settings:
+    return replace(settings, redis_url=proxy.url)
