@@ -58,7 +58,7 @@ COMPILE = $(VENV)/uv-$(UV_VERSION)/bin/uv pip compile pyproject.toml --quiet --u
   --generate-hashes --python-version 3.11 --custom-compile-command "make lock"
 
 lock: $(VENV)/uv-$(UV_VERSION) ## pin again what pyproject.toml asks for
-	$(COMPILE) --output-file requirements.txt
+	$(COMPILE) --extra export --extra sentry --output-file requirements.txt
 	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt
 
 clean: ## remove the virtual environment and the caches; your data in var/ stays
