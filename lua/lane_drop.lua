@@ -21,11 +21,13 @@
 -- KEYS[16] prefix batches:lane:{lane}
 -- KEYS[17] prefix batch:{bid}
 -- KEYS[18] prefix lanes:{subscriber}
+-- KEYS[19] list   operations:{subscriber}
 -- ARGV[1]  string lane
 -- ARGV[2]  int    most batches to drop
 -- ARGV[3]  string reason
 -- ARGV[4]  int    now, ms; '' for the server's clock
 -- ARGV[5]  int    most records of drops to keep
+-- ARGV[6]  int    rows of history to keep
 -- Returns  array  {batches, events} that are gone
 
 --@include clock
@@ -33,6 +35,7 @@
 --@include lanes
 --@include due
 --@include settle
+--@include attempts
 
 local k = { index = KEYS[1], scheduled = KEYS[2], instant = KEYS[3], pending = KEYS[4],
   leases = KEYS[5], reclaims = KEYS[6], quarantine = KEYS[7], active = KEYS[8],
@@ -43,12 +46,14 @@ local most = whole(ARGV[2], 'most batches')
 local now = clock_ms(ARGV[4])
 local records = whole(ARGV[5], 'most records')
 assert(records > 0, 'most records must be positive')
+local history = whole(ARGV[6], 'rows of history')
+assert(history > 0, 'rows of history must be positive')
 local subscriber = assert(subscriber_of(lane_id), 'not a lane: ' .. lane_id)
 local lane_name = string.sub(lane_id, #subscriber + 2)
 local job = deliver_job(lane_id)
 local state = string.sub(redis.call('HGET', k.index, job) or ' ', 1, 1)
 must_be('hash', KEYS[9], KEYS[10], KEYS[11], k.quarantine, k.lane .. lane_id)
-must_be('list', KEYS[12], k.batches .. lane_id)
+must_be('list', KEYS[12], KEYS[19], k.batches .. lane_id)
 must_be('zset', k.scheduled, k.lanes .. subscriber)
 check_queue(k)
 check_subscriber(k, subscriber)
@@ -73,6 +78,10 @@ for i = 1, #bids do
   local count = batch_events(key)
   if count > 0 then
     local first = tonumber(redis.call('LINDEX', key, 4)) or 0
+    keep_history(KEYS[19], cmsgpack.pack({ lane_name, bids[i],
+      tonumber(redis.call('LINDEX', key, 2)) or 0, count, 0,
+      tonumber(redis.call('LINDEX', key, 1)) or 0, now, now, 'dropped', 0, reason, '', first, '' }),
+      history)
     local range = ranges[#ranges]
     if range and range.last + 1 == first then
       range.last = first + count - 1

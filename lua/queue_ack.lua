@@ -19,12 +19,20 @@
 -- KEYS[14] prefix batches:lane:{lane}
 -- KEYS[15] prefix batch:{bid}
 -- KEYS[16] prefix lanes:{subscriber}
+-- KEYS[17] prefix operations:{subscriber}
+-- KEYS[18] stream attempts
 -- ARGV[1]  bytes  job
 -- ARGV[2]  string fence
 -- ARGV[3]  string batch id that was delivered; '' for a job without a lane
 -- ARGV[4]  int    now, ms; '' for the server's clock
 -- ARGV[5]  int    health points to add
 -- ARGV[6]  string channel that wakes dispatchers
+-- ARGV[7]  bytes  the attempt, for the history; '' when there was none
+-- ARGV[8]  bytes  the attempt, for the stream; '' while nobody exports
+-- ARGV[9]  string the attempt's outcome
+-- ARGV[10] int    ms the attempt took
+-- ARGV[11] int    rows of history to keep
+-- ARGV[12] int    rows of the stream to keep
 -- Returns  array  {1, ms of the lane's next due time or ''} | {0} when the lease is lost
 
 --@include clock
@@ -34,6 +42,7 @@
 --@include due
 --@include settle
 --@include health
+--@include attempts
 
 local k = { pending = KEYS[1], leases = KEYS[2], reclaims = KEYS[3], index = KEYS[4],
   scheduled = KEYS[5], instant = KEYS[6], active = KEYS[7], waiting = KEYS[11],
@@ -41,6 +50,7 @@ local k = { pending = KEYS[1], leases = KEYS[2], reclaims = KEYS[3], index = KEY
 local job, bid = ARGV[1], ARGV[3]
 local now = clock_ms(ARGV[4])
 local points = whole(ARGV[5], 'health points')
+local attempt = attempt_of(ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12])
 
 if not holds(k.leases, job, ARGV[2]) then
   return { 0 }
@@ -58,18 +68,22 @@ local head = redis.call('LINDEX', k.batches .. lane_id, 0)
 must_be('hash', KEYS[8], KEYS[9], KEYS[10], k.lane .. lane_id)
 must_be('zset', k.scheduled, k.lanes .. subscriber)
 check_subscriber(k, subscriber)
+check_attempt(attempt, KEYS[17] .. subscriber, KEYS[18], KEYS[10])
 
 -- The audit forgets a batch that vanished, also while it is held: then there is nothing to remove.
 if head == bid then
   local events = batch_events(k.batch .. head)
+  local created = events > 0 and tonumber(redis.call('LINDEX', k.batch .. head, 1)) or now
   redis.call('LPOP', k.batches .. lane_id)
   redis.call('UNLINK', k.batch .. head)
   add_to_fields(KEYS[8], { [subscriber] = -events })
   add_to_fields(KEYS[9], { [subscriber] = -1 })
-  add_to_fields(KEYS[10], { ['events.delivered,subscriber=' .. subscriber] = events })
+  add_to_fields(KEYS[10], { ['events.delivered,subscriber=' .. subscriber] = events,
+    ['delivery.latency,subscriber=' .. subscriber] = math.max(0, now - created) })
   add_to_fields(k.subscriber .. subscriber, { sent = events })
 end
 attempted(k.subscriber .. subscriber, points, now)
+note_attempt(attempt, KEYS[17] .. subscriber, KEYS[18], KEYS[10], subscriber)
 leave_state(k, job, 'p', lane_id)
 local due = settle(k, job, lane_id, now)
 if due then

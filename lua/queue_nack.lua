@@ -14,6 +14,9 @@
 -- KEYS[10] prefix lane:{lane}              hash: hold
 -- KEYS[11] prefix batches:lane:{lane}
 -- KEYS[12] prefix batch:{bid}              its attempts
+-- KEYS[13] hash   counters
+-- KEYS[14] prefix operations:{subscriber}
+-- KEYS[15] stream attempts
 -- ARGV[1]  bytes  job
 -- ARGV[2]  string fence
 -- ARGV[3]  int    now, ms; '' for the server's clock
@@ -21,6 +24,12 @@
 -- ARGV[5]  int    health points to take away
 -- ARGV[6]  int    1 when this was an attempt, 0 when the job was only handed back
 -- ARGV[7]  string channel that wakes dispatchers
+-- ARGV[8]  bytes  the attempt, for the history; '' when there was none
+-- ARGV[9]  bytes  the attempt, for the stream; '' while nobody exports
+-- ARGV[10] string the attempt's outcome
+-- ARGV[11] int    ms the attempt took
+-- ARGV[12] int    rows of history to keep
+-- ARGV[13] int    rows of the stream to keep
 -- Returns  int    1, or 0 when the lease is lost
 
 --@include clock
@@ -29,6 +38,7 @@
 --@include leases
 --@include due
 --@include health
+--@include attempts
 
 local k = { pending = KEYS[1], leases = KEYS[2], reclaims = KEYS[3], index = KEYS[4],
   scheduled = KEYS[5], instant = KEYS[6], active = KEYS[7], waiting = KEYS[8], subscriber = KEYS[9] }
@@ -37,6 +47,7 @@ local now = clock_ms(ARGV[3])
 local due = now + whole(ARGV[4], 'wait')
 local points = whole(ARGV[5], 'health points')
 local attempts = whole(ARGV[6], 'attempts')
+local attempt = attempt_of(ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13])
 
 if not holds(k.leases, job, ARGV[2]) then
   return 0
@@ -49,6 +60,7 @@ if subscriber then
   check_subscriber(k, subscriber)
   must_be('hash', KEYS[10] .. lane_id)
   must_be('list', KEYS[11] .. lane_id)
+  check_attempt(attempt, KEYS[14] .. subscriber, KEYS[15], KEYS[13])
 end
 
 leave_state(k, job, 'p', lane_id)
@@ -67,6 +79,7 @@ if subscriber then
     end
     attempted(k.subscriber .. subscriber, -points, now)
   end
+  note_attempt(attempt, KEYS[14] .. subscriber, KEYS[15], KEYS[13], subscriber)
   release(k, subscriber)
 end
 redis.call('PUBLISH', ARGV[7], digits(due))

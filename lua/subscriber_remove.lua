@@ -28,6 +28,7 @@
 -- KEYS[22] prefix batches:lane:{lane}
 -- KEYS[23] prefix subscribers:{topic}
 -- KEYS[24] prefix trash:{uid}
+-- KEYS[25] list   operations:{subscriber}
 -- ARGV[1]  string subscriber
 -- ARGV[2]  string unique id of this call
 -- Returns  int    1, or 0 when there is no such subscriber
@@ -82,6 +83,6 @@ redis.call('HDEL', KEYS[16], name)
 redis.call('HDEL', KEYS[17], name)
 redis.call('HDEL', KEYS[18], name)
 redis.call('SREM', KEYS[3], name)
-redis.call('DEL', KEYS[4], KEYS[5], KEYS[6], KEYS[8])
+redis.call('DEL', KEYS[4], KEYS[5], KEYS[6], KEYS[8], KEYS[25])
 bump(KEYS[1], KEYS[2], changed)
 return 1

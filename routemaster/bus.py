@@ -13,10 +13,11 @@ from routemaster.settings import Settings
 from routemaster.store.counters import CounterStore
 from routemaster.store.directory import Directory
 from routemaster.store.events import EventStore
-from routemaster.store.jobs import JobQueue
+from routemaster.store.jobs import JobQueue, Limits
 from routemaster.store.keys import Keys
 from routemaster.store.lanes import LaneStore
 from routemaster.store.link import Link
+from routemaster.store.operations import Operations
 from routemaster.store.subscribers import SubscriberStore
 from routemaster.store.tokens import TokenStore
 from routemaster.store.topics import TopicStore
@@ -34,6 +35,7 @@ class Bus:
     topics: TopicStore
     subscribers: SubscriberStore
     lanes: LaneStore
+    operations: Operations
     counters: CounterStore
     workers: WorkerStore
     events: EventStore
@@ -50,6 +52,7 @@ def assemble(settings: Settings, clock: Clock | None = None) -> Bus:
     keys = Keys(settings.namespace)
     directory = Directory(link, keys)
     topics = TopicStore(link, keys)
+    limits = Limits(settings.operations_max)
     events = EventStore(link, keys, settings.max_lanes)
     digest_auth = DigestAuth(REALM, settings.root_key, clock) if settings.digest_auth else None
     authenticator = Authenticator(settings.root_key, digest_auth)
@@ -66,11 +69,12 @@ def assemble(settings: Settings, clock: Clock | None = None) -> Bus:
         tokens=TokenStore(link, keys),
         topics=topics,
         subscribers=SubscriberStore(link, keys),
-        lanes=LaneStore(link, keys),
+        lanes=LaneStore(link, keys, limits),
+        operations=Operations(link, keys),
         counters=CounterStore(link, keys),
         workers=WorkerStore(link, keys),
         events=events,
-        main=JobQueue(link, keys, "main"),
+        main=JobQueue(link, keys, "main", limits),
         aux=JobQueue(link, keys, "aux"),
         authenticator=authenticator,
         digest_auth=digest_auth,

@@ -64,6 +64,10 @@ class NotFound(RoutemasterError):
     pass
 
 
+class Conflict(RoutemasterError):
+    """What is asked for cannot be done in the state things are in; `error` says what can."""
+
+
 class KeyReused(RoutemasterError):
     pass
 

@@ -180,6 +180,12 @@ class Settings:
     digest_auth: bool = _setting(
         "ROUTEMASTER_DIGEST_AUTH", types.boolean, "false", "accept HTTP Digest authentication"
     )
+    operations_max: int = _setting(
+        "ROUTEMASTER_OPERATIONS_MAX",
+        types.integer(1, 100_000),
+        "1000",
+        "attempts in a subscriber's history; older ones, and those of yesterday, are forgotten",
+    )
     monitor_interval_s: float = _setting(
         "ROUTEMASTER_MONITOR_INTERVAL",
         types.seconds(0.1, 3600),

@@ -121,7 +121,7 @@ def test_the_settings_table_is_the_settings():
 def test_the_api_table_is_the_api(settings):
     app = create_app(assemble(settings))
     served = {
-        f"{method} {re.sub(r'<(?:name|topic|token)>', ':x', rule.rule)}"
+        f"{method} {re.sub(r'<(?:name|topic|token|bid)>', ':x', rule.rule)}"
         for rule in app.url_map.iter_rules()
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
     }

@@ -8,7 +8,7 @@ local function whole(value, name)
   local number = tonumber(value)
   assert(number and number >= 0 and number == math.floor(number) and number < 2 ^ 53,
     name .. ' must be a whole number')
-  return number
+  return number + 0 -- so that -0 is 0
 end
 
 -- The time, read once: a script that asks twice can see two answers.

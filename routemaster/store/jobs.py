@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgpack
+
+from routemaster.domain.attempt import Attempt
 from routemaster.domain.batch import Batch
 from routemaster.domain.receiver import Receiver
 from routemaster.store import scripts
@@ -15,6 +18,14 @@ from routemaster.store.replies import number, text
 # Promoted in one take. More stay due and are promoted by the next.
 PROMOTIONS = 1000
 HEADER_ITEMS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is kept of what was tried. No row goes to a stream that nobody drains."""
+
+    history: int = 1000
+    stream: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,8 @@ class Snapshot:
 class JobQueue:
     """`now_ms` is only passed by tests: '' lets the scripts read the server's clock."""
 
-    def __init__(self, link: Link, keys: Keys, name: str) -> None:
+    def __init__(self, link: Link, keys: Keys, name: str, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
         self._link = link
         self._keys = keys
         self.name = name
@@ -95,7 +107,14 @@ class JobQueue:
         return bool(self._link.run(scripts.load().queue_renew, where, args))
 
     def ack(
-        self, job: bytes, fence: str, bid: str = "", *, health: int = 0, now_ms: int | str = ""
+        self,
+        job: bytes,
+        fence: str,
+        bid: str = "",
+        *,
+        health: int = 0,
+        attempt: Attempt | None = None,
+        now_ms: int | str = "",
     ) -> bool:
         """The job is done and its batch delivered. False when the lease is lost."""
         k = self._keys
@@ -103,9 +122,9 @@ class JobQueue:
             self._pending, self._leases, self._reclaims, self._index, self._scheduled,
             self._instant, k.active, k.event_gauges, k.batch_gauges, k.counters,
             k.waiting_prefix, k.subscriber_prefix, k.lane_prefix, k.lane_batches_prefix,
-            k.batch_prefix, k.lanes_prefix,
+            k.batch_prefix, k.lanes_prefix, k.operations_prefix, k.attempts,
         ]  # fmt: skip
-        args = [job, fence, bid, now_ms, health, k.wake_channel]
+        args = [job, fence, bid, now_ms, health, k.wake_channel, *self._noted(job, attempt)]
         return bool(self._link.run(scripts.load().queue_ack, where, args)[0])
 
     def nack(
@@ -116,6 +135,7 @@ class JobQueue:
         *,
         damage: int = 0,
         attempted: bool = True,
+        attempt: Attempt | None = None,
         now_ms: int | str = "",
     ) -> bool:
         """Try again after a while. False when the lease is lost."""
@@ -123,10 +143,20 @@ class JobQueue:
         where = [
             self._pending, self._leases, self._reclaims, self._index, self._scheduled,
             self._instant, k.active, k.waiting_prefix, k.subscriber_prefix, k.lane_prefix,
-            k.lane_batches_prefix, k.batch_prefix,
+            k.lane_batches_prefix, k.batch_prefix, k.counters, k.operations_prefix, k.attempts,
         ]  # fmt: skip
-        args = [job, fence, now_ms, delay_ms, damage, int(attempted), k.wake_channel]
+        args = [
+            job, fence, now_ms, delay_ms, damage, int(attempted), k.wake_channel,
+            *self._noted(job, attempt),
+        ]  # fmt: skip
         return bool(self._link.run(scripts.load().queue_nack, where, args))
+
+    def _noted(self, job: bytes, attempt: Attempt | None) -> list[Arg]:
+        history, stream = self._limits.history, self._limits.stream
+        if attempt is None:
+            return ["", "", "", 0, history, stream]
+        row: Arg = attempt.stream_row(subscriber_of(job)) if stream else ""
+        return [attempt.history_row(), row, attempt.outcome, attempt.took_ms, history, stream]
 
     def scrub(
         self, most: int = 100, quarantine_after: int = 0, now_ms: int | str = ""
@@ -177,6 +207,11 @@ class JobQueue:
         return Snapshot(
             scores(scheduled), instant, scores(pending), set(quarantined), dict(pairs(index))
         )
+
+
+def subscriber_of(job: bytes) -> str:
+    _, (subscriber, _) = msgpack.unpackb(job)
+    return str(subscriber)
 
 
 def lease(row: list[Any]) -> Lease:

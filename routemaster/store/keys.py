@@ -32,6 +32,8 @@ class Keys:
         self.event_gauges = root + "batches:gauges:event"
         self.batch_gauges = root + "batches:gauges:batch"
         self.drops_prefix = root + "drops:"
+        self.operations_prefix = root + "operations:"
+        self.attempts = root + "attempts"
         self.trash = root + "trash"
         self.trash_prefix = root + "trash:"
         # Jobs.
@@ -67,6 +69,9 @@ class Keys:
 
     def drops(self, subscriber: str) -> str:
         return self.drops_prefix + subscriber
+
+    def operations(self, subscriber: str) -> str:
+        return self.operations_prefix + subscriber
 
     def waiting(self, subscriber: str) -> str:
         return self.waiting_prefix + subscriber

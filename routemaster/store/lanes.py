@@ -9,6 +9,7 @@ import msgpack
 
 from routemaster.domain.lane import lane_id
 from routemaster.store import scripts
+from routemaster.store.jobs import Limits
 from routemaster.store.keys import Keys
 from routemaster.store.link import Arg, Link, Reply
 from routemaster.store.subscribers import MAIN
@@ -45,7 +46,8 @@ class Holder:
 
 
 class LaneStore:
-    def __init__(self, link: Link, keys: Keys) -> None:
+    def __init__(self, link: Link, keys: Keys, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
         self._link = link
         self._keys = keys
 
@@ -59,8 +61,10 @@ class LaneStore:
             k.reclaims(MAIN), k.quarantine(MAIN), k.active, k.event_gauges, k.batch_gauges,
             k.counters, k.drops(subscriber), k.waiting_prefix, k.subscriber_prefix,
             k.lane_prefix, k.lane_batches_prefix, k.batch_prefix, k.lanes_prefix,
+            k.operations(subscriber),
         ]  # fmt: skip
-        args: list[Arg] = [lane_id(subscriber, lane), most, reason, now_ms, DROP_RECORDS]
+        name = lane_id(subscriber, lane)
+        args: list[Arg] = [name, most, reason, now_ms, DROP_RECORDS, self._limits.history]
         batches, events = self._link.run(scripts.load().lane_drop, where, args)
         return batches, events
 

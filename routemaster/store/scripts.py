@@ -50,6 +50,7 @@ class Scripts:
     queue_scrub: Script
     queue_audit: Script
     lane_drop: Script
+    lane_hasten: Script
     batches_sweep: Script
     subscriber_set: Script
     subscriber_leave: Script

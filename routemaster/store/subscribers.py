@@ -103,6 +103,7 @@ class SubscriberStore:
             k.instant(MAIN), k.pending(MAIN), k.leases(MAIN), k.reclaims(MAIN),
             k.quarantine(MAIN), k.active, k.event_gauges, k.batch_gauges, k.counters, k.trash,
             k.lane_prefix, k.lane_batches_prefix, k.followers_prefix, k.trash_prefix,
+            k.operations(name),
         ]  # fmt: skip
         return bool(self._link.run(scripts.load().subscriber_remove, where, [name, uid]))
 

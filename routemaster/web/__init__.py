@@ -5,7 +5,17 @@ from __future__ import annotations
 from flask import Flask
 
 from routemaster.bus import Bus
-from routemaster.web import api_tokens, errors, health, metrics, pulse, subscribers, tls, topics
+from routemaster.web import (
+    api_tokens,
+    errors,
+    health,
+    metrics,
+    operations,
+    pulse,
+    subscribers,
+    tls,
+    topics,
+)
 from routemaster.web.callers import Callers
 from routemaster.web.front import Front
 
@@ -21,6 +31,7 @@ def create_app(bus: Bus) -> Flask:
     errors.install(app, bus.authenticator)
     app.register_blueprint(topics.blueprint(bus, callers))
     app.register_blueprint(subscribers.blueprint(bus, callers))
+    app.register_blueprint(operations.blueprint(bus, callers))
     app.register_blueprint(api_tokens.blueprint(bus, callers))
     app.register_blueprint(pulse.blueprint(bus, callers))
     app.register_blueprint(metrics.blueprint(bus, callers))

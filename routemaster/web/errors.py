@@ -19,6 +19,7 @@ STATUS: dict[type[errors.RoutemasterError], int] = {
     errors.Unauthenticated: 401,
     errors.Forbidden: 403,
     errors.NotFound: 404,
+    errors.Conflict: 409,
     errors.KeyReused: 422,
     errors.TooMany: 429,
     errors.StoreUnavailable: 503,

@@ -16,6 +16,7 @@ from routemaster.bus import Bus
 from routemaster.delivery.courier import Courier
 from routemaster.delivery.message import compose
 from routemaster.delivery.outcome import Outcome, Response, Verdict, judge
+from routemaster.domain.attempt import Attempt
 from routemaster.domain.backoff import delay_ms
 from routemaster.domain.batch import Batch
 from routemaster.domain.receiver import Receiver
@@ -40,6 +41,7 @@ class Held:
     lease: Lease
     batch: Batch
     receiver: Receiver
+    sent_bytes: int
     started_ms: int
     renew_at_ms: int
 
@@ -163,9 +165,11 @@ class Dispatcher:
             self._owe(lambda: self._bus.main.ack(lease.job, lease.fence, lease.bid))
             return
         now_ms = self._now_ms()
-        held = Held(lease, lease.batch, lease.receiver, now_ms, now_ms + self._lease_ms // 3)
+        held = Held(lease, lease.batch, lease.receiver, 0, now_ms, now_ms + self._lease_ms // 3)
         try:
-            self._courier.send(lease.fence, compose(lease.batch, lease.receiver, redis_now_ms))
+            message = compose(lease.batch, lease.receiver, redis_now_ms)
+            held.sent_bytes = len(message.body)
+            self._courier.send(lease.fence, message)
         except Exception:  # whatever a stored callback or secret may be: the others must go on
             log.exception("cannot be sent batch=%s", lease.bid)
             self._finish(held, Response(error="unsendable"))
@@ -184,16 +188,40 @@ class Dispatcher:
         lease, receiver = held.lease, held.receiver
         outcome = judge(response, self._bus.clock.now_ms())
         wait_ms = self._wait_ms(held, outcome)
+        attempt = self._attempt(held, response, outcome)
         if outcome.verdict is Verdict.DELIVERED:
-            self._owe(lambda: self._bus.main.ack(lease.job, lease.fence, lease.bid, health=REWARD))
+            self._owe(
+                lambda: self._bus.main.ack(
+                    lease.job, lease.fence, lease.bid, health=REWARD, attempt=attempt
+                )
+            )
         elif outcome.verdict is Verdict.THROTTLED:
-            self._owe_nack(lease, wait_ms, attempted=False)
+            self._owe_nack(lease, wait_ms, attempted=False, attempt=attempt)
         else:
             if outcome.verdict is Verdict.GONE:
                 self._owe(lambda: self._bus.subscribers.set_state(receiver.name, "disabled"))
-            self._owe_nack(lease, wait_ms, attempted=True)
+            self._owe_nack(lease, wait_ms, attempted=True, attempt=attempt)
         self._look_at_ms = min(self._look_at_ms, self._now_ms())  # a slot is free
         report(held, response, outcome, wait_ms, self._now_ms() - held.started_ms)
+
+    def _attempt(self, held: Held, response: Response, outcome: Outcome) -> Attempt:
+        batch, ahead_ms = held.batch, self._redis_ahead_ms
+        return Attempt(
+            lane=batch.lane,
+            bid=batch.bid,
+            number=batch.attempts + 1,
+            events=len(batch.events),
+            sent_bytes=held.sent_bytes,
+            created_ms=batch.created_ms,
+            started_ms=held.started_ms + ahead_ms,
+            finished_ms=self._now_ms() + ahead_ms,
+            outcome=outcome.verdict.value,
+            status=response.status,
+            error=outcome.error_class,
+            worker=self._worker,
+            first_seq=batch.first_seq,
+            excerpt=response.excerpt,
+        )
 
     def _wait_ms(self, held: Held, outcome: Outcome) -> int:
         if outcome.verdict is Verdict.FAILED:
@@ -202,11 +230,18 @@ class Dispatcher:
             return delay_ms(health, failures, self._bus.settings.max_backoff_ms, self._dice)
         return outcome.wait_ms
 
-    def _owe_nack(self, lease: Lease, wait_ms: int, *, attempted: bool) -> None:
+    def _owe_nack(
+        self, lease: Lease, wait_ms: int, *, attempted: bool, attempt: Attempt | None = None
+    ) -> None:
         damage = DAMAGE if attempted else 0
         self._owe(
             lambda: self._bus.main.nack(
-                lease.job, lease.fence, wait_ms, damage=damage, attempted=attempted
+                lease.job,
+                lease.fence,
+                wait_ms,
+                damage=damage,
+                attempted=attempted,
+                attempt=attempt,
             )
         )
 

@@ -12,14 +12,16 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from routemaster.bus import Bus, assemble
+from routemaster.domain.attempt import Attempt
 from routemaster.domain.event import Accepted, Events
-from routemaster.domain.job import deliver
+from routemaster.domain.job import Job, deliver
 from routemaster.store import scripts
 from routemaster.store.counters import CounterStore
 from routemaster.store.events import EventStore
-from routemaster.store.jobs import JobQueue
+from routemaster.store.jobs import JobQueue, Limits
 from routemaster.store.lanes import LaneStore
 from routemaster.store.link import Arg
+from routemaster.store.operations import Operations
 from routemaster.store.scripts import Script, Scripts
 from routemaster.store.subscribers import SubscriberStore
 from routemaster.store.table import Client
@@ -158,7 +160,13 @@ def publish(w: World, link) -> None:
 
 
 def main(w: World, link) -> JobQueue:
-    return JobQueue(link, w.bus.keys, "main")
+    return JobQueue(link, w.bus.keys, "main", Limits(history=2, stream=2))
+
+
+def attempt(w: World, outcome: str) -> Attempt:
+    return Attempt(
+        "0", w.lease.bid, 1, 2, 30, NOW, NOW, NOW + 5, outcome, 500, "http_500", "w", 1, b"oops"
+    )
 
 
 def take(w: World, link) -> None:
@@ -174,11 +182,20 @@ def take_again(w: World, link) -> None:
 
 
 def ack(w: World, link) -> None:
-    main(w, link).ack(w.lease.job, w.lease.fence, w.lease.bid, health=1, now_ms=NOW)
+    main(w, link).ack(
+        w.lease.job,
+        w.lease.fence,
+        w.lease.bid,
+        health=1,
+        attempt=attempt(w, "delivered"),
+        now_ms=NOW,
+    )
 
 
 def nack(w: World, link) -> None:
-    main(w, link).nack(w.lease.job, w.lease.fence, 10, damage=2, now_ms=NOW)
+    main(w, link).nack(
+        w.lease.job, w.lease.fence, 10, damage=2, attempt=attempt(w, "failed"), now_ms=NOW
+    )
 
 
 def renew(w: World, link) -> None:
@@ -187,6 +204,11 @@ def renew(w: World, link) -> None:
 
 def lanes(w: World, link) -> LaneStore:
     return LaneStore(link, w.bus.keys)
+
+
+def hasten(w: World, link) -> None:
+    job = next(iter(w.bus.main.snapshot().scheduled))
+    Operations(link, w.bus.keys).hasten(*Job.load(job).args)
 
 
 def subscribers(w: World, link) -> SubscriberStore:
@@ -229,6 +251,7 @@ ROWS: dict[str, Row] = {
     "queue_audit": (lose_job, lambda w, link: main(w, link).audit(now_ms=NOW)),
     "lane_drop": (nothing, lambda w, link: lanes(w, link).drop("s", "0", 9, "age", NOW)),
     "lane_drop: all": (fill_instant, lambda w, link: lanes(w, link).drop("t", "0", 9, "age", NOW)),
+    "lane_hasten": (one_in_time, hasten),
     "batches_sweep": (nothing, lambda w, link: lanes(w, link).sweep(3)),
     "subscriber_set": (nothing, subscribe),
     "subscriber_leave": (nothing, lambda w, link: subscribers(w, link).leave(w.table, "s", "a")),

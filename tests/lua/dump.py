@@ -10,6 +10,7 @@ READ: dict[str, tuple[Any, ...]] = {
     "hash": ("HGETALL",),
     "set": ("SMEMBERS",),
     "zset": ("ZRANGE", 0, -1, "WITHSCORES"),
+    "stream": ("XRANGE", "-", "+"),
 }
 
 

@@ -66,7 +66,7 @@ def explained(view: View) -> set[str]:
     k = view.keys
     known = {
         k.routes, k.changes, k.tokens, k.topics, k.subscribers, k.event_gauges, k.batch_gauges,
-        k.counters, k.fences, k.active, k.trash, k.workers,
+        k.counters, k.attempts, k.fences, k.active, k.trash, k.workers,
     }  # fmt: skip
     for queue in QUEUES:
         known |= {
@@ -77,7 +77,7 @@ def explained(view: View) -> set[str]:
         known |= {k.topic(topic.decode()), k.followers(topic.decode())}
     for name in view.subscribers:
         known |= {k.subscriber(name), k.followed(name), k.lanes(name), k.drops(name)}
-        known.add(k.waiting(name))
+        known |= {k.waiting(name), k.operations(name)}
     unhooked = {k.trash_prefix + name.decode() for name in view.get(k.trash, [])}
     bids = [bid for key in unhooked for bid in view.dump[key]]
     known |= unhooked

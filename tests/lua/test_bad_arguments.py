@@ -61,7 +61,7 @@ def test_keys_of_a_wrong_type(settings, redis_server, name):
         for param in params(call.script, "KEYS"):
             key = here.sample(param.text) if param.kind == "prefix" else call.keys[param.number - 1]
             client.delete(key)
-            # A stream, because nothing of ours is one.
+            # A stream, because nothing of ours is one but `attempts`, which takes it.
             client.xadd(key, {"not": "ours"}, id="1-1")
             if outcome(client, here, call) == "half-way":
                 half_way.append(f"KEYS[{param.number}] {key}")

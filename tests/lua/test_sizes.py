@@ -240,6 +240,15 @@ def pause_and_resume(bus: Bus, size: int) -> None:
     assert len(bus.main.snapshot().instant) == min(size, 100)
 
 
+def hasten(bus: Bus, size: int) -> None:
+    follow(bus, "s", "a", timeout=500_000)
+    send_facets(bus, "a", size)
+    lanes = [lane.name for lane in bus.lanes.holding_lanes("s")][:100]
+    assert all(bus.operations.hasten("s", lane) == "s" for lane in lanes)
+    due = list(bus.main.snapshot().scheduled.values())
+    assert due.count(NOW + 500_000) == size - len(lanes)
+
+
 def secrets(bus: Bus, size: int) -> None:
     follow(bus, "s", "a")
     made = bus.subscribers.secret("s")
@@ -280,6 +289,7 @@ ROWS: dict[Row, list[str]] = {
     scrub: ["queue_scrub"],
     audit: ["queue_audit", "subscriber_audit"],
     drop: ["lane_drop"],
+    hasten: ["lane_hasten"],
     unsubscribe_batches: ["subscriber_remove", "batches_sweep"],
     unsubscribe_lanes: ["subscriber_remove", "batches_sweep"],
     topics_of_a_subscriber: ["subscriber_set", "subscriber_leave", "subscriber_remove"],
