@@ -208,7 +208,7 @@ def lanes(w: World, link) -> LaneStore:
 
 def hasten(w: World, link) -> None:
     job = next(iter(w.bus.main.snapshot().scheduled))
-    Operations(link, w.bus.keys).hasten(*Job.load(job).args)
+    Operations(link, w.bus.keys).hasten(*map(str, Job.load(job).args))
 
 
 def subscribers(w: World, link) -> SubscriberStore:
