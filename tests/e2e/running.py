@@ -108,9 +108,19 @@ class Client:
         [row] = self._web.call("GET", "/subscribers", self.token).json()
         return dict(row)
 
+    def operations(self, query: str = "") -> list[dict[str, Any]]:
+        found = self._web.call("GET", f"/subscriber/operations{query}", self.token).json()
+        return list(found["operations"])
+
+    def operation(self, bid: str) -> dict[str, Any]:
+        return dict(self._web.call("GET", f"/operations/{bid}", self.token).json())
+
+    def redeliver(self, bid: str) -> None:
+        self._call("POST", f"/operations/{bid}/redeliver", self.token)
+
     def _call(self, method: str, path: str, token: str, **options: Any) -> None:
         answer = self._web.call(method, path, token, **options)
-        assert answer.status_code in (201, 204), answer.text
+        assert answer.status_code in (201, 202, 204), answer.text
 
 
 class RunningBus:
