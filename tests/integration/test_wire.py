@@ -192,6 +192,25 @@ def test_weird_requests_are_answered_in_json(web, alice):
         assert json.loads(body)["error"]
 
 
+@pytest.mark.parametrize(
+    ("request_head", "status"),
+    [
+        (b"hello\r\n\r\n", 400),
+        (b"GET / HTTP/9.9\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nAuthorization: Basic s3cr3t\x00\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nBad Name: s3cr3t\r\n\r\n", 400),
+        (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 9000 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\n" + b"X: a\r\n" * 200 + b"\r\n", 431),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: zip\r\n\r\n", 501),
+    ],
+)
+def test_what_is_not_http_is_answered_in_json(web, request_head, status):
+    answered, body = exchange(web, request_head)
+    assert (answered, list(json.loads(body))) == (status, ["error"])
+    assert "s3cr3t" not in web.log() + body.decode()
+
+
 def test_the_log_holds_no_secret_and_no_bug(web, alice):
     made = web.call("POST", "/api_tokens", ROOT_KEY, json={"name": "carol"}).json()["token"]
     web.call("DELETE", f"/api_tokens/{made}", ROOT_KEY)
