@@ -26,8 +26,9 @@ test: $(VENV)/.dev ## lint, check types, run every test
 test-faults: $(VENV)/.dev ## only the tests that kill and freeze processes
 	$(BIN)/pytest -m faults $(PYTEST_ARGS)
 
-bench: $(VENV)/.dev ## measure publishing
+bench: $(VENV)/.dev ## measure publishing and delivering, each beside a baseline
 	$(BIN)/python -m bench.publish
+	$(BIN)/python -m bench.delivery
 
 # The stamps are what make compares: a second `make start` runs no pip at all.
 $(BIN)/python:

@@ -26,7 +26,7 @@
 -- ARGV[7]  string channel that wakes dispatchers
 -- ARGV[8]  bytes  the attempt, for the history; '' when there was none
 -- ARGV[9]  bytes  the attempt, for the stream; '' while nobody exports
--- ARGV[10] string the attempt's outcome
+-- ARGV[10] string the attempt's outcome; 'gone' disables the subscriber
 -- ARGV[11] int    ms the attempt took
 -- ARGV[12] int    rows of history to keep
 -- ARGV[13] int    rows of the stream to keep
@@ -80,6 +80,10 @@ if subscriber then
     attempted(k.subscriber .. subscriber, -points, now)
   end
   note_attempt(attempt, KEYS[14] .. subscriber, KEYS[15], KEYS[13], subscriber)
+  if attempt.outcome == 'gone' then
+    -- Here and not in a call of its own: the lane must not be taken in between.
+    redis.call('HSET', k.subscriber .. subscriber, 'state', 'disabled')
+  end
   release(k, subscriber)
 end
 redis.call('PUBLISH', ARGV[7], digits(due))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench import publish
+from bench import delivery, publish
 from bench.calls import JSON, LINES, Call, body, request
 from bench.load import Job, Void, drive
 from bench.rig import BARE, PRODUCT, Rig, basic
@@ -33,6 +33,13 @@ def test_a_whole_run_ends_well_and_writes_its_figures(tmp_path, capfd):
     assert all(figures[part] for part in ("singles", "bulks", "costs", "flatness", "goals"))
     shown = capfd.readouterr().out
     assert all(goal["name"] in shown for goal in figures["goals"])
+
+
+@pytest.mark.slow
+def test_delivering_is_measured_beside_the_bare_client(capfd):
+    assert delivery.main(["--tiny"]) == 0
+    shown = capfd.readouterr().out
+    assert "of_bare" in shown and "an idle worker needs little" in shown
 
 
 def test_a_void_run_has_an_exit_status_of_its_own(monkeypatch, capsys):

@@ -12,7 +12,7 @@ from routemaster.domain.batch import Batch
 from routemaster.domain.receiver import Receiver
 from routemaster.store import scripts
 from routemaster.store.keys import Keys
-from routemaster.store.link import Arg, Link
+from routemaster.store.link import Arg, Call, Link, Reply
 from routemaster.store.replies import number, text
 
 # Promoted in one take. More stay due and are promoted by the next.
@@ -90,6 +90,19 @@ class JobQueue:
         now_ms: int | str = "",
     ) -> Taken:
         """Lease up to `most` due jobs. `repeated`: the reply to the same call was lost."""
+        call = self.take_call(worker, lease_id, lease_ms, most, repeated=repeated, now_ms=now_ms)
+        return taken(self._link.run_call(call))
+
+    def take_call(
+        self,
+        worker: str,
+        lease_id: str,
+        lease_ms: int,
+        most: int,
+        *,
+        repeated: bool = False,
+        now_ms: int | str = "",
+    ) -> Call:
         k = self._keys
         where = [
             self._scheduled, self._instant, self._pending, self._leases, self._index, k.fences,
@@ -97,8 +110,7 @@ class JobQueue:
             k.lane_batches_prefix, k.batch_prefix, self._quarantine,
         ]  # fmt: skip
         args = [now_ms, worker, lease_id, lease_ms, most, PROMOTIONS, int(repeated)]
-        now, next_due, *leases = self._link.run(scripts.load().queue_take, where, args)
-        return Taken(int(now), int(next_due) if next_due else None, [lease(row) for row in leases])
+        return Call(scripts.load().queue_take, where, args)
 
     def renew(self, job: bytes, fence: str, lease_ms: int, now_ms: int | str = "") -> bool:
         """False when the lease is lost."""
@@ -117,6 +129,19 @@ class JobQueue:
         now_ms: int | str = "",
     ) -> bool:
         """The job is done and its batch delivered. False when the lease is lost."""
+        call = self.ack_call(job, fence, bid, health=health, attempt=attempt, now_ms=now_ms)
+        return bool(self._link.run_call(call)[0])
+
+    def ack_call(
+        self,
+        job: bytes,
+        fence: str,
+        bid: str = "",
+        *,
+        health: int = 0,
+        attempt: Attempt | None = None,
+        now_ms: int | str = "",
+    ) -> Call:
         k = self._keys
         where = [
             self._pending, self._leases, self._reclaims, self._index, self._scheduled,
@@ -125,7 +150,7 @@ class JobQueue:
             k.batch_prefix, k.lanes_prefix, k.operations_prefix, k.attempts,
         ]  # fmt: skip
         args = [job, fence, bid, now_ms, health, k.wake_channel, *self._noted(job, attempt)]
-        return bool(self._link.run(scripts.load().queue_ack, where, args)[0])
+        return Call(scripts.load().queue_ack, where, args)
 
     def nack(
         self,
@@ -139,6 +164,22 @@ class JobQueue:
         now_ms: int | str = "",
     ) -> bool:
         """Try again after a while. False when the lease is lost."""
+        call = self.nack_call(
+            job, fence, delay_ms, damage=damage, attempted=attempted, attempt=attempt, now_ms=now_ms
+        )
+        return bool(self._link.run_call(call))
+
+    def nack_call(
+        self,
+        job: bytes,
+        fence: str,
+        delay_ms: int,
+        *,
+        damage: int = 0,
+        attempted: bool = True,
+        attempt: Attempt | None = None,
+        now_ms: int | str = "",
+    ) -> Call:
         k = self._keys
         where = [
             self._pending, self._leases, self._reclaims, self._index, self._scheduled,
@@ -149,7 +190,7 @@ class JobQueue:
             job, fence, now_ms, delay_ms, damage, int(attempted), k.wake_channel,
             *self._noted(job, attempt),
         ]  # fmt: skip
-        return bool(self._link.run(scripts.load().queue_nack, where, args))
+        return Call(scripts.load().queue_nack, where, args)
 
     def _noted(self, job: bytes, attempt: Attempt | None) -> list[Arg]:
         history, stream = self._limits.history, self._limits.stream
@@ -212,6 +253,11 @@ class JobQueue:
 def subscriber_of(job: bytes) -> str:
     _, (subscriber, _) = msgpack.unpackb(job)
     return str(subscriber)
+
+
+def taken(reply: Reply) -> Taken:
+    now, next_due, *leases = reply
+    return Taken(int(now), int(next_due) if next_due else None, [lease(row) for row in leases])
 
 
 def lease(row: list[Any]) -> Lease:

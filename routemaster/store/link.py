@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import hiredis
@@ -50,6 +51,19 @@ REASON_BY_WORD = {
 pack: Callable[[tuple[Arg, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A script with what it is called with, to be sent when others are."""
+
+    script: Script
+    keys: Sequence[str]
+    args: Sequence[Arg]
+
+    @property
+    def command(self) -> tuple[Arg, ...]:
+        return ("EVALSHA", self.script.sha, len(self.keys), *self.keys, *self.args)
+
+
 class Link:
     def __init__(self, url: str, timeout_s: float) -> None:
         self._pool = ConnectionPool.from_url(
@@ -76,13 +90,27 @@ class Link:
         return checked(self._exchange([("MULTI",), *batch, ("EXEC",)])[-1])
 
     def run(self, script: Script, keys: Sequence[str], args: Sequence[Arg]) -> Reply:
-        """One EVALSHA. A script that Redis has forgotten was not run: safe to send again."""
-        command = ("EVALSHA", script.sha, len(keys), *keys, *args)
-        try:
-            return self._exchange([command])[0]
-        except redis_errors.NoScriptError:
-            self.call("SCRIPT", "LOAD", script.source)
-            return self._exchange([command])[0]
+        return self.run_call(Call(script, keys, args))
+
+    def run_call(self, call: Call) -> Reply:
+        [reply] = self.run_each([call])
+        if isinstance(reply, StoreUnavailable):
+            raise reply
+        return reply
+
+    def run_each(self, calls: Sequence[Call]) -> list[Reply]:
+        """Several in one round trip, none of which stops the others: what Redis refused has a
+        StoreUnavailable for its reply. A script that Redis has forgotten was not run: safe to send
+        again."""
+        replies = self._replies([call.command for call in calls])
+        forgotten = [i for i, reply in enumerate(replies) if is_forgotten(reply)]
+        if forgotten:
+            sources = {calls[i].script.source for i in forgotten}
+            self.many([("SCRIPT", "LOAD", source) for source in sources])
+            again = self._replies([calls[i].command for i in forgotten])
+            for i, reply in zip(forgotten, again, strict=True):
+                replies[i] = reply
+        return [refusal(reply) if isinstance(reply, Exception) else reply for reply in replies]
 
     def own_connection(self) -> Connection:
         """A connection outside the pool, for who listens on it; not connected yet."""
@@ -93,14 +121,15 @@ class Link:
             self._idle.pop().disconnect()
 
     def _exchange(self, commands: Sequence[Sequence[Arg]]) -> list[Reply]:
+        return checked(self._replies(commands))
+
+    def _replies(self, commands: Sequence[Sequence[Arg]]) -> list[Reply]:
         connection: Connection | None = None
         try:
             connection = self._connection()
             packed = b"".join([pack(tuple(command)) for command in commands])
             connection.send_packed_command([packed], check_health=False)
-            replies = [self._reply(connection) for _ in commands]
-        except redis_errors.NoScriptError:
-            raise
+            return [self._reply(connection) for _ in commands]
         except (redis_errors.RedisError, OSError) as error:
             if connection is not None:
                 connection.disconnect()
@@ -113,7 +142,6 @@ class Link:
         finally:
             if connection is not None:
                 self._idle.append(connection)
-        return checked(replies)
 
     @staticmethod
     def _reply(connection: Connection) -> Reply:
@@ -140,11 +168,19 @@ class Link:
 
 def checked(replies: list[Reply]) -> list[Reply]:
     for reply in replies:
-        if isinstance(reply, redis_errors.NoScriptError):
-            raise reply
         if isinstance(reply, Exception):
-            raise StoreUnavailable(reason_of(reply)) from reply
+            raise refusal(reply)
     return replies
+
+
+def refusal(error: Exception) -> StoreUnavailable:
+    unavailable = StoreUnavailable(reason_of(error))
+    unavailable.__cause__ = error
+    return unavailable
+
+
+def is_forgotten(reply: Reply) -> bool:
+    return isinstance(reply, redis_errors.NoScriptError)
 
 
 def was_closed(connection: Connection) -> bool:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import random
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from routemaster.bus import Bus
@@ -22,7 +20,8 @@ from routemaster.domain.batch import Batch
 from routemaster.domain.receiver import Receiver
 from routemaster.errors import StoreUnavailable
 from routemaster.store.events import uid
-from routemaster.store.jobs import Lease
+from routemaster.store.jobs import Lease, Taken, taken
+from routemaster.store.link import Call, Reply
 from routemaster.store.wake import WakeUps
 
 LOOK_MS = 1000
@@ -59,7 +58,7 @@ class Dispatcher:
         self._slots = bus.settings.worker_threads
         self._lease_ms = lease_ms(bus.settings.timeout_s)
         self._held: dict[str, Held] = {}  # by fence
-        self._owed: deque[Callable[[], object]] = deque()  # acks and nacks, in order
+        self._owed: list[Call] = []  # acks and nacks, in order
         self._repeat: tuple[str, int] | None = None  # a take whose reply was lost
         self._look_at_ms = 0
         self._redis_ahead_ms = 0  # Redis' clock minus our monotonic one
@@ -71,9 +70,7 @@ class Dispatcher:
     def step(self, taking: bool = True) -> None:
         """One turn. Trouble with Redis is waited out: nothing that is owed to it is forgotten."""
         try:
-            self._pay()
-            if taking and self._free() > 0 and self._now_ms() >= self._look_at_ms:
-                self._take()
+            self._talk(taking and self._free() > 0 and self._now_ms() >= self._look_at_ms)
             self._renew()
             self._listen()  # last: what it does not hear, it still sees when it looks
         except StoreUnavailable as error:
@@ -90,7 +87,7 @@ class Dispatcher:
         for lease in [held.lease for held in self._held.values()] + self._unheard():
             self._owe_nack(lease, 0, attempted=False)
         self._held.clear()
-        self._pay()
+        self._talk(taking=False)
 
     def _unheard(self) -> list[Lease]:
         """What we were given by a take whose reply was lost, and nothing new."""
@@ -139,30 +136,57 @@ class Dispatcher:
                 self._courier.ignore(self._listening)
             self._listening = None
 
-    def _take(self) -> None:
-        lease_id, most = self._repeat or (uid(), self._free())
-        try:
-            taken = self._bus.main.take(
-                self._worker, lease_id, self._lease_ms, most, repeated=self._repeat is not None
+    def _talk(self, taking: bool) -> None:
+        """What is owed to Redis, and what we want of it, in one round trip. Each ack and nack is
+        fenced, so it may be said twice: a lost reply does no harm."""
+        calls = list(self._owed)
+        if taking:
+            repeated = self._repeat is not None
+            self._repeat = self._repeat or (uid(), self._free())
+            lease_id, most = self._repeat
+            calls.append(
+                self._bus.main.take_call(
+                    self._worker, lease_id, self._lease_ms, most, repeated=repeated
+                )
             )
-        except StoreUnavailable:
-            # The reply may be lost, not the lease: the same call gives the same jobs again.
-            self._repeat = (lease_id, most)
-            raise
-        self._repeat = None
+        if not calls:
+            return
+        replies = self._bus.link.run_each(calls)
+        self._keep_owing(replies[: len(self._owed)])
+        if taking:
+            if isinstance(replies[-1], StoreUnavailable):
+                raise replies[-1]
+            # Had the reply been lost, the same call would give the same jobs again.
+            self._repeat = None
+            self._begin(taken(replies[-1]))
+
+    def _keep_owing(self, replies: list[Reply]) -> None:
+        """Forgets what Redis has done. What it could not do now is said again."""
+        said, self._owed = self._owed, []
+        for call, reply in zip(said, replies, strict=True):
+            if not isinstance(reply, StoreUnavailable):
+                continue
+            if reply.reason.startswith("error:"):
+                # Redis is there and refuses just this (a key of a wrong type): it is not said for
+                # ever. Its lease runs out, and then the lane is looked at.
+                log.error("refused reason=%s", reply.reason)
+            else:
+                self._owed.append(call)
+
+    def _begin(self, found: Taken) -> None:
         now_ms = self._now_ms()
-        self._redis_ahead_ms = taken.now_ms - now_ms
-        due_ms = taken.next_due_ms
+        self._redis_ahead_ms = found.now_ms - now_ms
+        due_ms = found.next_due_ms
         self._look_at_ms = now_ms + LOOK_MS
         if due_ms is not None:
             self._look_at_ms = min(self._look_at_ms, due_ms - self._redis_ahead_ms)
-        for lease in taken.leases:
-            self._send(lease, taken.now_ms)
+        for lease in found.leases:
+            self._send(lease, found.now_ms)
 
     def _send(self, lease: Lease, redis_now_ms: int) -> None:
         if lease.batch is None or lease.receiver is None:
             log.error("batch vanished batch=%s", lease.bid)
-            self._owe(lambda: self._bus.main.ack(lease.job, lease.fence, lease.bid))
+            self._owed.append(self._bus.main.ack_call(lease.job, lease.fence, lease.bid))
             return
         now_ms = self._now_ms()
         held = Held(lease, lease.batch, lease.receiver, 0, now_ms, now_ms + self._lease_ms // 3)
@@ -185,21 +209,19 @@ class Dispatcher:
                 held.renew_at_ms = now_ms + self._lease_ms // 3
 
     def _finish(self, held: Held, response: Response) -> None:
-        lease, receiver = held.lease, held.receiver
+        lease = held.lease
         outcome = judge(response, self._bus.clock.now_ms())
         wait_ms = self._wait_ms(held, outcome)
         attempt = self._attempt(held, response, outcome)
         if outcome.verdict is Verdict.DELIVERED:
-            self._owe(
-                lambda: self._bus.main.ack(
+            self._owed.append(
+                self._bus.main.ack_call(
                     lease.job, lease.fence, lease.bid, health=REWARD, attempt=attempt
                 )
             )
         elif outcome.verdict is Verdict.THROTTLED:
             self._owe_nack(lease, wait_ms, attempted=False, attempt=attempt)
         else:
-            if outcome.verdict is Verdict.GONE:
-                self._owe(lambda: self._bus.subscribers.set_state(receiver.name, "disabled"))
             self._owe_nack(lease, wait_ms, attempted=True, attempt=attempt)
         self._look_at_ms = min(self._look_at_ms, self._now_ms())  # a slot is free
         report(held, response, outcome, wait_ms, self._now_ms() - held.started_ms)
@@ -233,33 +255,16 @@ class Dispatcher:
     def _owe_nack(
         self, lease: Lease, wait_ms: int, *, attempted: bool, attempt: Attempt | None = None
     ) -> None:
-        damage = DAMAGE if attempted else 0
-        self._owe(
-            lambda: self._bus.main.nack(
+        self._owed.append(
+            self._bus.main.nack_call(
                 lease.job,
                 lease.fence,
                 wait_ms,
-                damage=damage,
+                damage=DAMAGE if attempted else 0,
                 attempted=attempted,
                 attempt=attempt,
             )
         )
-
-    def _owe(self, call: Callable[[], object]) -> None:
-        self._owed.append(call)
-
-    def _pay(self) -> None:
-        """Each is fenced, so it may be said twice: a lost reply does no harm."""
-        while self._owed:
-            try:
-                self._owed[0]()
-            except StoreUnavailable as error:
-                if not error.reason.startswith("error:"):
-                    raise
-                # Redis is there and refuses just this (a key of a wrong type): the others must
-                # not wait for it. Its lease runs out, and then the lane is looked at.
-                log.error("refused reason=%s", error.reason)
-            self._owed.popleft()
 
 
 def lease_ms(timeout_s: float) -> int:

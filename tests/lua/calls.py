@@ -62,6 +62,9 @@ class CatchingLink:
     def run(self, script, keys, args):
         raise Caught(Call(script, list(keys), list(args)))
 
+    def run_call(self, call):
+        self.run(call.script, call.keys, call.args)
+
 
 def params(script: Script, where: str) -> list[Param]:
     found = [
