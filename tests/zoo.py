@@ -40,6 +40,7 @@ class Visit:
     def __init__(self, zoo: Zoo, connection: socket.socket) -> None:
         self.zoo = zoo
         self.connection = connection
+        self.request: Request | None = None  # the latest
         self.sent_bytes = 0
 
     def send(self, data: bytes) -> None:
@@ -150,6 +151,7 @@ class Zoo:
                 self._greeting(visit)
             while request := read_request(connection):
                 self.requests.append(request)
+                visit.request = request
                 self._animals[request.path](visit)
         except OSError:  # the visitor has gone, or the animal has
             pass

@@ -51,6 +51,7 @@ class Transfer:
     key: Hashable
     curl: Any
     status: int = 0
+    has_head: bool = False
     retry_after: str = ""
     excerpt: bytearray = field(default_factory=bytearray)
     received: int = 0
@@ -60,7 +61,9 @@ class Transfer:
         if line.startswith(b"HTTP/"):  # a new head: what an interim answer said is void
             parts = line.split(None, 2)  # at the line's end too: there may be no reason
             self.status = int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
-            self.retry_after = ""
+            self.retry_after, self.has_head = "", False
+        elif not line.strip():
+            self.has_head = True
         elif line[:12].lower() == b"retry-after:":
             self.retry_after = line[12:].decode("latin-1").strip()
 
@@ -215,6 +218,10 @@ def response_of(transfer: Transfer, code: int) -> Response:
             excerpt=bytes(transfer.excerpt),
             received_bytes=transfer.received,
         )
+    # libcurl is content with a connection that is closed within the head of an answer. We are not:
+    # who breaks off has not taken the batch.
+    if not transfer.has_head:
+        return Response(error="reset")
     return Response(
         status=transfer.status,
         retry_after=transfer.retry_after,

@@ -186,8 +186,13 @@ def test_a_connection_reset_before_the_answer_is_whole(zoo, data):
     assert outcome(response) == Outcome(Verdict.FAILED, "reset")
 
 
-def test_a_connection_closed_without_an_answer(zoo):
-    assert outcome(visit(zoo, raw(b""))) == Outcome(Verdict.FAILED, "reset")
+@pytest.mark.parametrize(
+    "data", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nX-Half: ",
+             b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n",
+             b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"],
+)  # fmt: skip
+def test_a_connection_closed_before_the_answer_is_whole(zoo, data):
+    assert outcome(visit(zoo, raw(data))) == Outcome(Verdict.FAILED, "reset")
 
 
 def test_a_connection_reset_in_mid_request():
