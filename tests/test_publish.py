@@ -56,13 +56,13 @@ def test_the_hot_path_is_one_round_trip_whatever_the_number_of_subscribers(bus):
         follow(bus, f"sub-{n}", "orders")
     publish(bus, "alice", "orders", ONE)
     calls = []
-    exchange = bus.link._exchange
+    replies = bus.link._replies
 
     def counted(commands):
         calls.append(len(commands))
-        return exchange(commands)
+        return replies(commands)
 
-    bus.link._exchange = counted
+    bus.link._replies = counted
     assert publish(bus, "alice", "orders", ONE) == Stored(1, 0)
     assert calls == [1]
 
