@@ -23,10 +23,11 @@ LOOPBACK = [ip_network("127.0.0.0/8")]
 
 
 class SinkProcess:
-    def __init__(self) -> None:
+    def __init__(self, answer_after_ms: int = 0) -> None:
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "bench.sink"], cwd=ROOT, stdout=subprocess.PIPE
-        )
+            [sys.executable, "-m", "bench.sink", str(answer_after_ms)],
+            cwd=ROOT, stdout=subprocess.PIPE,
+        )  # fmt: skip
         assert self._child.stdout
         self.port = int(self._child.stdout.readline())
 
@@ -62,8 +63,8 @@ class SinkProcess:
 
 
 @contextmanager
-def a_sink() -> Iterator[SinkProcess]:
-    sink = SinkProcess()
+def a_sink(answer_after_ms: int = 0) -> Iterator[SinkProcess]:
+    sink = SinkProcess(answer_after_ms)
     try:
         yield sink
     finally:

@@ -32,22 +32,25 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Size:
-    backlogs: tuple[tuple[int, int, int], ...]  # subscribers, events in a batch, events in all
+    # subscribers, events in a batch, events in all, ms a subscriber takes to answer
+    backlogs: tuple[tuple[int, int, int, int], ...]
     rates: tuple[int, ...]
     latency_s: float
     idle_s: float
 
 
-FULL = Size(((20, 100, 200_000), (20, 10, 40_000), (20, 1, 10_000), (1, 100, 100_000)),
+FULL = Size(((20, 100, 200_000, 0), (20, 10, 40_000, 0), (20, 1, 10_000, 0), (1, 100, 100_000, 0),
+             (20, 100, 200_000, 2), (20, 1, 5_000, 2), (20, 100, 100_000, 10)),
             (50, 200, 1000), 5.0, 10.0)  # fmt: skip
-QUICK = Size(((20, 100, 50_000), (20, 1, 4_000)), (50, 200), 2.0, 3.0)
-TINY = Size(((2, 10, 100),), (50,), 0.2, 0.2)
+QUICK = Size(((20, 100, 50_000, 0), (20, 1, 4_000, 0), (20, 100, 100_000, 2)), (50, 200), 2.0, 3.0)
+TINY = Size(((2, 10, 100, 0), (2, 10, 100, 2)), (50,), 0.2, 0.2)
 
 
 @dataclass(frozen=True)
 class Drained:
     subscribers: int
     max_events: int
+    answer_ms: int
     batches_per_s: float
     events_per_s: float
     bare_batches_per_s: float
@@ -96,8 +99,11 @@ def measure(server: Server, size: Size) -> None:
     above = max(row.p50_ms - row.timeout_ms for row in latencies)
     print_goals([
         at_least("delivering keeps up with the bare client",
-                 "batches/s of neighbouring runs, the lowest row with several subscribers",
-                 OF_BARE, min(row.of_bare for row in drains if row.subscribers > 1)),
+                 "batches/s of neighbouring runs, subscribers that answer at once, the lowest row",
+                 OF_BARE, worst(drains, False)),
+        at_least("draining is limited by the subscribers",
+                 "the same, subscribers that take some ms to answer",
+                 OF_BARE, worst(drains, True)),
         Goal("an event arrives soon", "median from its scheduled time, less the batch's timeout",
              f"<= {MOST_ABOVE_MS:.0f} ms", f"{above:.1f} ms", above <= MOST_ABOVE_MS),
         Goal("an idle worker needs little", "share of a core", f"<= {MOST_IDLE:.0%}",
@@ -105,9 +111,15 @@ def measure(server: Server, size: Size) -> None:
     ])  # fmt: skip
 
 
-def drain(server: Server, subscribers: int, max_events: int, events: int) -> Drained:
+def worst(drains: list[Drained], slow: bool) -> float:
+    return min(row.of_bare for row in drains if row.subscribers > 1 and bool(row.answer_ms) is slow)
+
+
+def drain(
+    server: Server, subscribers: int, max_events: int, events: int, answer_ms: int
+) -> Drained:
     """A backlog, and a worker that is started when all of it is there."""
-    with Rig(server) as rig, a_sink() as sink:
+    with Rig(server) as rig, a_sink(answer_ms) as sink:
         topics = [f"drain_{spelled(number)}" for number in range(subscribers)]
         for topic in topics:
             follow(rig, topic, topic, sink, max=max_events)
@@ -124,8 +136,8 @@ def drain(server: Server, subscribers: int, max_events: int, events: int) -> Dra
         bodies = [body(range(n, n + max_events)) for n in range(0, each * subscribers, max_events)]
         bare_s = poster.post_all(sink.url, bodies, rig.bus.settings.worker_threads)
         sink.take(each * subscribers)
-    return Drained(subscribers, max_events, batches / took_s, each * subscribers / took_s,
-                   len(bodies) / bare_s)  # fmt: skip
+    return Drained(subscribers, max_events, answer_ms, batches / took_s,
+                   each * subscribers / took_s, len(bodies) / bare_s)  # fmt: skip
 
 
 def latency(server: Server, rate: int, timeout_ms: int, seconds: float) -> Latency:
@@ -250,9 +262,9 @@ def body(numbers: Iterable[int]) -> bytes:
 def of_drains(rows: list[Drained]) -> str:
     return table(
         "A backlog drained by one worker, beside a bare client with as many connections",
-        "subscribers events/batch batches/s events/s bare_batches/s of_bare".split(),
-        [(r.subscribers, r.max_events, r.batches_per_s, r.events_per_s, r.bare_batches_per_s,
-          percent(r.of_bare)) for r in rows],
+        "subscribers events/batch answer_ms batches/s events/s bare_batches/s of_bare".split(),
+        [(r.subscribers, r.max_events, r.answer_ms, r.batches_per_s, r.events_per_s,
+          r.bare_batches_per_s, percent(r.of_bare)) for r in rows],
     )  # fmt: skip
 
 

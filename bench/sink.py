@@ -1,4 +1,4 @@
-"""A subscriber that answers at once, in a process of its own: `python -m bench.sink`.
+"""A subscriber in a process of its own, that answers after MS: `python -m bench.sink [MS]`.
 
 It prints its port. POST anything: 200, and the arrival of every event whose url ends in a number
 is noted. GET / tells the count and clears nothing; GET /arrivals gives all and forgets them. No
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 import time
 from typing import cast
 
@@ -37,8 +38,9 @@ class Book:
 
 
 class Sink(asyncio.Protocol):
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: Book, answer_after_s: float) -> None:
         self._book = book
+        self._answer_after_s = answer_after_s
         self._unread = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -55,18 +57,27 @@ class Sink(asyncio.Protocol):
             if len(self._unread) < whole:
                 return
             request, self._unread = self._unread[:whole], self._unread[whole:]
-            answer = b""
             if request.startswith(b"GET"):
-                answer = self._book.tell(request.startswith(b"GET /arrivals"))
+                self._answer(self._book.tell(request.startswith(b"GET /arrivals")))
+                continue
+            self._book.note(request[end + 4 :])
+            if self._answer_after_s:
+                loop = asyncio.get_running_loop()
+                loop.call_later(self._answer_after_s, self._answer, b"")
             else:
-                self._book.note(request[end + 4 :])
-            head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer)
-            self._transport.write(head + answer)
+                self._answer(b"")
+
+    def _answer(self, body: bytes) -> None:
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+        self._transport.write(head + body)
 
 
 async def main() -> None:
     book = Book()
-    server = await asyncio.get_running_loop().create_server(lambda: Sink(book), "127.0.0.1", 0)
+    after_s = int(sys.argv[1]) / 1000 if len(sys.argv) > 1 else 0.0
+    server = await asyncio.get_running_loop().create_server(
+        lambda: Sink(book, after_s), "127.0.0.1", 0
+    )
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +103,9 @@ class Link:
         """Several in one round trip, none of which stops the others: what Redis refused has a
         StoreUnavailable for its reply. A script that Redis has forgotten was not run: safe to send
         again."""
-        replies = self._replies([call.command for call in calls])
+        return self._completed(calls, self._replies([call.command for call in calls]))
+
+    def _completed(self, calls: Sequence[Call], replies: list[Reply]) -> list[Reply]:
         forgotten = [i for i, reply in enumerate(replies) if is_forgotten(reply)]
         if forgotten:
             sources = {calls[i].script.source for i in forgotten}
@@ -111,6 +114,9 @@ class Link:
             for i, reply in zip(forgotten, again, strict=True):
                 replies[i] = reply
         return [refusal(reply) if isinstance(reply, Exception) else reply for reply in replies]
+
+    def conversation(self) -> Conversation:
+        return Conversation(self._pool.make_connection(), self._completed)
 
     def own_connection(self) -> Connection:
         """A connection outside the pool, for who listens on it; not connected yet."""
@@ -127,9 +133,8 @@ class Link:
         connection: Connection | None = None
         try:
             connection = self._connection()
-            packed = b"".join([pack(tuple(command)) for command in commands])
-            connection.send_packed_command([packed], check_health=False)
-            return [self._reply(connection) for _ in commands]
+            send(connection, commands)
+            return [read_reply(connection) for _ in commands]
         except (redis_errors.RedisError, OSError) as error:
             if connection is not None:
                 connection.disconnect()
@@ -143,14 +148,6 @@ class Link:
             if connection is not None:
                 self._idle.append(connection)
 
-    @staticmethod
-    def _reply(connection: Connection) -> Reply:
-        # An error reply leaves the connection in order; the replies after it must be read too.
-        try:
-            return connection.read_response()
-        except redis_errors.ResponseError as error:
-            return error
-
     def _connection(self) -> Connection:
         if self._pid != os.getpid():  # a fork must not share its parent's sockets
             self._idle, self._pid = deque(), os.getpid()
@@ -158,12 +155,80 @@ class Link:
             connection = self._idle.pop()
         except IndexError:
             connection = self._pool.make_connection()
-        # Closed since we used it: Redis restarted. Reconnect now, while nothing was sent;
-        # afterwards nobody could say whether the command ran.
-        if connection.is_connected and was_closed(connection):
-            connection.disconnect()
-        connection.connect()
+        make_ready(connection)
         return connection
+
+
+class Conversation:
+    """Scripts that are sent now and answered later, for who has other things to do meanwhile.
+
+    One exchange at a time, on a connection of its own; what goes wrong breaks it off, and nobody
+    knows what of it Redis has done."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        completed: Callable[[Sequence[Call], list[Reply]], list[Reply]],
+    ) -> None:
+        self._connection = connection
+        self._completed = completed
+        self._calls: Sequence[Call] = ()
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._calls)
+
+    def begin(self, calls: Sequence[Call]) -> int:
+        """Returns the file descriptor to wait on. Raises StoreUnavailable."""
+        with self._breaking_off():
+            make_ready(self._connection)
+            send(self._connection, [call.command for call in calls])
+        self._calls = calls
+        descriptor: int = self._connection._sock.fileno()
+        return descriptor
+
+    def end(self) -> list[Reply]:
+        """The replies, as Link.run_each gives them. Raises StoreUnavailable."""
+        calls, self._calls = self._calls, ()
+        with self._breaking_off():
+            replies = [read_reply(self._connection) for _ in calls]
+        return self._completed(calls, replies)
+
+    def close(self) -> None:
+        self._calls = ()
+        self._connection.disconnect()
+
+    @contextmanager
+    def _breaking_off(self) -> Iterator[None]:
+        try:
+            yield
+        except (redis_errors.RedisError, OSError) as error:
+            self.close()
+            raise StoreUnavailable(reason_of(error)) from error
+        except BaseException:
+            self.close()
+            raise
+
+
+def make_ready(connection: Connection) -> None:
+    # Closed since we used it: Redis restarted. Reconnect now, while nothing was sent; afterwards
+    # nobody could say whether the command ran.
+    if connection.is_connected and was_closed(connection):
+        connection.disconnect()
+    connection.connect()
+
+
+def send(connection: Connection, commands: Iterable[Sequence[Arg]]) -> None:
+    packed = b"".join([pack(tuple(command)) for command in commands])
+    connection.send_packed_command([packed], check_health=False)
+
+
+def read_reply(connection: Connection) -> Reply:
+    # An error reply leaves the connection in order; the replies after it must be read too.
+    try:
+        return connection.read_response()
+    except redis_errors.ResponseError as error:
+        return error
 
 
 def checked(replies: list[Reply]) -> list[Reply]:

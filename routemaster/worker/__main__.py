@@ -107,6 +107,7 @@ def main() -> None:
     deliver(bus, dispatcher, stop)
     house.join()
     auxiliary.join(TURN_S)
+    dispatcher.close()
     courier.close()
     wake_ups.close()
     bus.link.close()

@@ -59,6 +59,13 @@ class Dispatcher:
         self._lease_ms = lease_ms(bus.settings.timeout_s)
         self._held: dict[str, Held] = {}  # by fence
         self._owed: list[Call] = []  # acks and nacks, in order
+        # One exchange with Redis at a time; meanwhile deliveries go on.
+        self._talk = bus.link.conversation()
+        self._said: list[Call] = []  # what of the owed it carries
+        self._answer_fd: int | None = None
+        self._answer_by_ms = 0
+        self._taking = True
+        self._asked = False  # whether it carries a take, too
         self._repeat: tuple[str, int] | None = None  # a take whose reply was lost
         self._look_at_ms = 0
         self._redis_ahead_ms = 0  # Redis' clock minus our monotonic one
@@ -69,14 +76,16 @@ class Dispatcher:
 
     def step(self, taking: bool = True) -> None:
         """One turn. Trouble with Redis is waited out: nothing that is owed to it is forgotten."""
+        self._taking = taking
         try:
-            self._talk(taking and self._free() > 0 and self._now_ms() >= self._look_at_ms)
+            self._tell()
             self._renew()
             self._listen()  # last: what it does not hear, it still sees when it looks
         except StoreUnavailable as error:
-            log.warning("store unavailable reason=%s", error.reason)
-            self._look_at_ms = self._now_ms() + STORE_DOWN_MS
-        ended, readable = self._courier.wait(self._pause_ms(taking) / 1000)
+            self._wait_for_store(error)
+        ended, readable = self._courier.wait(self._pause_ms() / 1000)
+        if self._answer_fd in readable:
+            self._hear_answer()
         if self._listening in readable:
             self._hear()
         for fence, response in ended:
@@ -84,10 +93,18 @@ class Dispatcher:
 
     def give_back(self) -> None:
         """What is still in flight goes back at once, as if it had not been taken."""
+        self._taking = False
+        if self._talk.is_open:
+            self._hear_answer()
         for lease in [held.lease for held in self._held.values()] + self._unheard():
             self._owe_nack(lease, 0, attempted=False)
         self._held.clear()
-        self._talk(taking=False)
+        if self._owed:
+            self._tell()
+            self._answered()
+
+    def close(self) -> None:
+        self._talk.close()
 
     def _unheard(self) -> list[Lease]:
         """What we were given by a take whose reply was lost, and nothing new."""
@@ -100,11 +117,13 @@ class Dispatcher:
     def _now_ms(self) -> int:
         return self._bus.clock.mono_ms()
 
-    def _pause_ms(self, taking: bool) -> int:
-        if self._owed:
-            return STORE_DOWN_MS
+    def _pause_ms(self) -> int:
         now_ms = self._now_ms()
-        if not taking:
+        if self._talk.is_open:
+            until_ms = self._answer_by_ms
+        elif self._owed:
+            return STORE_DOWN_MS
+        elif not self._taking:
             until_ms = now_ms + LOOK_MS
         elif self._free() > 0:
             until_ms = self._look_at_ms
@@ -136,33 +155,78 @@ class Dispatcher:
                 self._courier.ignore(self._listening)
             self._listening = None
 
-    def _talk(self, taking: bool) -> None:
-        """What is owed to Redis, and what we want of it, in one round trip. Each ack and nack is
-        fenced, so it may be said twice: a lost reply does no harm."""
+    def _tell(self) -> None:
+        """What is owed to Redis, and what we want of it, in one round trip whose answer is heard
+        in a later turn. Each ack and nack is fenced, so it may be said twice: a lost reply does no
+        harm."""
+        now_ms = self._now_ms()
+        if self._talk.is_open:
+            if now_ms >= self._answer_by_ms:
+                self._break_off()
+                raise StoreUnavailable("not answering")
+            return
         calls = list(self._owed)
+        taking = self._taking and self._free() > 0 and now_ms >= self._look_at_ms
         if taking:
-            repeated = self._repeat is not None
-            self._repeat = self._repeat or (uid(), self._free())
-            lease_id, most = self._repeat
-            calls.append(
-                self._bus.main.take_call(
-                    self._worker, lease_id, self._lease_ms, most, repeated=repeated
-                )
-            )
+            calls.append(self._take_call())
+            # What comes due from now on is heard while the answer is on its way, or told by it.
+            self._look_at_ms = now_ms + LOOK_MS
         if not calls:
             return
-        replies = self._bus.link.run_each(calls)
-        self._keep_owing(replies[: len(self._owed)])
-        if taking:
+        self._answer_fd = self._talk.begin(calls)
+        self._courier.listen(self._answer_fd)
+        self._answer_by_ms = now_ms + round(self._bus.settings.redis_timeout_s * 1000)
+        self._said, self._owed = self._owed, []
+        self._asked = taking
+
+    def _take_call(self) -> Call:
+        repeated = self._repeat is not None
+        self._repeat = self._repeat or (uid(), self._free())
+        lease_id, most = self._repeat
+        return self._bus.main.take_call(
+            self._worker, lease_id, self._lease_ms, most, repeated=repeated
+        )
+
+    def _hear_answer(self) -> None:
+        try:
+            self._answered()
+        except StoreUnavailable as error:
+            self._wait_for_store(error)
+
+    def _answered(self) -> None:
+        """Waits for the answer, if it is not there yet."""
+        self._courier.ignore(self._answer_fd or 0)
+        self._answer_fd = None
+        try:
+            replies = self._talk.end()
+        except StoreUnavailable:
+            self._owe_again()
+            raise
+        self._keep_owing(replies[: len(self._said)])
+        if self._asked:
             if isinstance(replies[-1], StoreUnavailable):
                 raise replies[-1]
             # Had the reply been lost, the same call would give the same jobs again.
             self._repeat = None
             self._begin(taken(replies[-1]))
 
+    def _break_off(self) -> None:
+        self._courier.ignore(self._answer_fd or 0)
+        self._answer_fd = None
+        self._talk.close()
+        self._owe_again()
+
+    def _owe_again(self) -> None:
+        self._said, self._owed = [], self._said + self._owed
+
+    def _wait_for_store(self, error: StoreUnavailable) -> None:
+        log.warning("store unavailable reason=%s", error.reason)
+        self._look_at_ms = self._now_ms() + STORE_DOWN_MS
+
     def _keep_owing(self, replies: list[Reply]) -> None:
         """Forgets what Redis has done. What it could not do now is said again."""
-        said, self._owed = self._owed, []
+        said, self._said = self._said, []
+        refused = []
         for call, reply in zip(said, replies, strict=True):
             if not isinstance(reply, StoreUnavailable):
                 continue
@@ -171,17 +235,20 @@ class Dispatcher:
                 # ever. Its lease runs out, and then the lane is looked at.
                 log.error("refused reason=%s", reply.reason)
             else:
-                self._owed.append(call)
+                refused.append(call)
+        self._owed = refused + self._owed
 
     def _begin(self, found: Taken) -> None:
         now_ms = self._now_ms()
         self._redis_ahead_ms = found.now_ms - now_ms
         due_ms = found.next_due_ms
-        self._look_at_ms = now_ms + LOOK_MS
         if due_ms is not None:
             self._look_at_ms = min(self._look_at_ms, due_ms - self._redis_ahead_ms)
         for lease in found.leases:
-            self._send(lease, found.now_ms)
+            if self._taking:
+                self._send(lease, found.now_ms)
+            else:  # asked for before we were told to stop
+                self._owe_nack(lease, 0, attempted=False)
 
     def _send(self, lease: Lease, redis_now_ms: int) -> None:
         if lease.batch is None or lease.receiver is None:

@@ -51,7 +51,9 @@ def dispatching(settings: Settings) -> Iterator[Dispatcher]:
     bus = assemble(settings)
     courier = Courier(CourierRules(5, 2, True, [LOOPBACK]), bus.clock)
     wake_ups = WakeUps(bus.link, bus.keys)
-    yield Dispatcher(bus, courier, wake_ups, "w", random.Random(1))
+    made = Dispatcher(bus, courier, wake_ups, "w", random.Random(1))
+    yield made
+    made.close()
     courier.close()
     wake_ups.close()
     bus.link.close()
