@@ -31,9 +31,11 @@
 --@include lists
 --@include lanes
 --@include due
+--@include load
 
 local k = { scheduled = KEYS[1], instant = KEYS[2], pending = KEYS[3], leases = KEYS[4],
-  index = KEYS[5], active = KEYS[7], waiting = KEYS[8], subscriber = KEYS[9] }
+  index = KEYS[5], active = KEYS[7], waiting = KEYS[8], subscriber = KEYS[9], lane = KEYS[10],
+  batches = KEYS[11], batch = KEYS[12] }
 local now = clock_ms(ARGV[1])
 local worker, lease_id = ARGV[2], ARGV[3]
 local lease_ms = whole(ARGV[4], 'lease')
@@ -71,33 +73,12 @@ for i = 1, #due do
   end
 end
 
--- How to reach a subscriber. The previous secret only while it signs: after that it may be in
--- anybody's hands.
-local function receiver_of(subscriber)
-  local fields = redis.call('HMGET', k.subscriber .. subscriber,
-    'callback', 'uuid', 'secret', 'previous_secret', 'health_points', 'previous_secret_until')
-  local until_ms = tonumber(table.remove(fields)) or 0
-  if until_ms <= now then
-    fields[4] = false
-  end
-  return fields
-end
-
--- What the holder of a lease needs: for a lane, its oldest batch.
 local function loaded(job, fence, lane_id)
   if lane_id == '' then
     return { job, fence, '', {}, {} }
   end
-  local lane_key = KEYS[10] .. lane_id
-  local bid = redis.call('LINDEX', KEYS[11] .. lane_id, 0) or ''
-  local key = KEYS[12] .. bid
-  if bid ~= '' and redis.call('HGET', lane_key, 'cur') == bid then
-    close_current(lane_key, batch_events(key))
-  end
-  redis.call('HDEL', lane_key, 'hold')
-  -- A batch that vanished from Redis is given as empty: its holder acknowledges it away.
-  local items = redis.call('TYPE', key).ok == 'list' and redis.call('LRANGE', key, 0, -1) or {}
-  return { job, fence, bid, items, receiver_of(subscriber_of(lane_id)) }
+  local bid, items = open_batch(k, lane_id)
+  return { job, fence, bid, items, receiver_of(k, subscriber_of(lane_id), now) }
 end
 
 local reply = { digits(now), '' }
@@ -123,10 +104,9 @@ while #reply - 2 < most do
   local lane_id = known and string.sub(known, 2) or ''
   local subscriber = subscriber_of(lane_id)
   local sound = is_sound(lane_id)
-  local state = subscriber and sound and redis.call('HGET', k.subscriber .. subscriber, 'state')
   if not sound then
     set_aside(job, lane_id)
-  elseif state and state ~= 'active' then -- paused while it stood in line
+  elseif subscriber and not is_served(k, subscriber) then -- paused while it stood in line
     redis.call('RPUSH', k.waiting .. subscriber, job)
     redis.call('HSET', k.index, job, 'w' .. lane_id)
     release(k, subscriber)

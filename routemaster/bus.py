@@ -18,6 +18,7 @@ from routemaster.store.keys import Keys
 from routemaster.store.lanes import LaneStore
 from routemaster.store.link import Link
 from routemaster.store.operations import Operations
+from routemaster.store.pulls import PullStore
 from routemaster.store.subscribers import SubscriberStore
 from routemaster.store.tokens import TokenStore
 from routemaster.store.topics import TopicStore
@@ -40,6 +41,7 @@ class Bus:
     workers: WorkerStore
     events: EventStore
     main: JobQueue
+    pulls: PullStore
     aux: JobQueue
     authenticator: Authenticator
     digest_auth: DigestAuth | None
@@ -57,6 +59,7 @@ def assemble(settings: Settings, clock: Clock | None = None) -> Bus:
     digest_auth = DigestAuth(REALM, settings.root_key, clock) if settings.digest_auth else None
     authenticator = Authenticator(settings.root_key, digest_auth)
     rules = EventRules(settings.max_event_data_bytes, settings.max_bulk_events)
+    main = JobQueue(link, keys, "main", limits)
     publisher = Publisher(
         authenticator, directory, topics, events, clock, rules, settings.max_fanout
     )
@@ -74,7 +77,8 @@ def assemble(settings: Settings, clock: Clock | None = None) -> Bus:
         counters=CounterStore(link, keys),
         workers=WorkerStore(link, keys),
         events=events,
-        main=JobQueue(link, keys, "main", limits),
+        main=main,
+        pulls=PullStore(link, keys, main),
         aux=JobQueue(link, keys, "aux"),
         authenticator=authenticator,
         digest_auth=digest_auth,

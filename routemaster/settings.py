@@ -225,6 +225,12 @@ class Settings:
     max_lanes: int = _setting(
         "ROUTEMASTER_MAX_LANES", types.integer(1, 1_000_000), "10000", "lanes of one subscriber"
     )
+    max_waiting: int = _setting(
+        "ROUTEMASTER_MAX_WAITING",
+        types.integer(0, 800),
+        "400",
+        "requests that one web process lets wait for something to pull",
+    )
     max_backoff_ms: int = _setting(
         "MAX_BACKOFF_MS",
         types.integer(1, 86_400_000),

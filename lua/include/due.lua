@@ -17,17 +17,30 @@ local function check_subscriber(k, subscriber)
   must_be('list', k.waiting .. subscriber)
 end
 
+-- Workers serve who is active and has a callback.
+local function is_served(k, subscriber)
+  local config = redis.call('HMGET', k.subscriber .. subscriber, 'state', 'callback')
+  return (config[1] or 'active') == 'active' and config[2] ~= ''
+end
+
 -- Lets a subscriber's due lanes into instant, in their turn, as far as its concurrency
--- allows. A paused or disabled subscriber has no slots: its lanes keep waiting.
+-- allows. A paused or disabled subscriber has no slots: its lanes keep waiting. Who has no
+-- callback takes them out of the list itself, and hears of them on a channel of the list's name.
 -- k  keys: instant, index, active, waiting (prefix), subscriber (prefix)
 local function admit(k, subscriber)
-  local config = redis.call('HMGET', k.subscriber .. subscriber, 'concurrency', 'state')
+  local config = redis.call('HMGET', k.subscriber .. subscriber, 'concurrency', 'state', 'callback')
   local slots = tonumber(config[1]) or 0
   if config[2] and config[2] ~= 'active' then
     slots = 0
   end
   local was = tonumber(redis.call('HGET', k.active, subscriber)) or 0
   local active = was
+  if config[3] == '' then
+    if active < slots and redis.call('EXISTS', k.waiting .. subscriber) == 1 then
+      redis.call('PUBLISH', k.waiting .. subscriber, '')
+    end
+    return
+  end
   while active < slots do
     local job = redis.call('LPOP', k.waiting .. subscriber)
     if not job then

@@ -21,7 +21,7 @@ _UUID = re.compile(r"[!-9;-~]{1,256}")
 @dataclass(frozen=True, slots=True)
 class Subscription:
     topics: tuple[Pattern, ...]
-    callback: str
+    callback: str  # '' for who pulls
     uuid: str
     timeout_ms: int = 500
     max_events: int = 100
@@ -32,17 +32,18 @@ class Subscription:
         cls, body: object, *, allow_http: bool, allowed_networks: Sequence[Network]
     ) -> Subscription:
         fields = _known_fields(body)
+        callback = ""
+        if fields.get("callback") is not None:
+            callback = parse_callback(
+                fields["callback"], allow_http=allow_http, allowed_networks=allowed_networks
+            )
         return cls(
             topics=_topics(fields.get("topics")),
-            callback=parse_callback(
-                _required(fields, "callback"),
-                allow_http=allow_http,
-                allowed_networks=allowed_networks,
-            ),
-            uuid=_uuid(_required(fields, "uuid")),
-            timeout_ms=_integer(fields, "timeout", 0, 3_600_000, default=500),
-            max_events=_integer(fields, "max", 1, 10_000, default=100),
-            concurrency=_integer(fields, "concurrency", 1, 100, default=1),
+            callback=callback,
+            uuid=_uuid(fields, is_required=bool(callback)),
+            timeout_ms=integer(fields, "timeout", 0, 3_600_000, default=500),
+            max_events=integer(fields, "max", 1, 10_000, default=100),
+            concurrency=integer(fields, "concurrency", 1, 100, default=1),
         )
 
 
@@ -55,13 +56,6 @@ def _known_fields(body: object) -> dict[str, object]:
     return body
 
 
-def _required(fields: dict[str, object], name: str) -> object:
-    value = fields.get(name)
-    if value is None:
-        raise InvalidInput(name, "is required")
-    return value
-
-
 def _topics(value: object) -> tuple[Pattern, ...]:
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_TOPICS:
         raise InvalidInput("topics", f"must be a list of 1 to {MAX_TOPICS} names or patterns")
@@ -69,13 +63,18 @@ def _topics(value: object) -> tuple[Pattern, ...]:
     return tuple(dict.fromkeys(parse_pattern(item, "topics") for item in value))
 
 
-def _uuid(value: object) -> str:
+def _uuid(fields: dict[str, object], *, is_required: bool) -> str:
+    value = fields.get("uuid")
+    if value is None:
+        if is_required:
+            raise InvalidInput("uuid", "is required with a callback")
+        return ""
     if not isinstance(value, str) or not _UUID.fullmatch(value):
         raise InvalidInput("uuid", "must be 1 to 256 printable ASCII characters, no space or colon")
     return value
 
 
-def _integer(fields: dict[str, object], name: str, least: int, most: int, *, default: int) -> int:
+def integer(fields: dict[str, object], name: str, least: int, most: int, *, default: int) -> int:
     value = fields.get(name)
     if value is None:
         return default

@@ -9,6 +9,7 @@ import msgpack
 
 from routemaster.domain.attempt import Attempt
 from routemaster.domain.batch import Batch
+from routemaster.domain.health import DAMAGE
 from routemaster.domain.receiver import Receiver
 from routemaster.store import scripts
 from routemaster.store.keys import Keys
@@ -207,8 +208,12 @@ class JobQueue:
         where = [
             self._pending, self._leases, self._reclaims, self._index, self._instant,
             self._quarantine, k.active, k.waiting_prefix, k.subscriber_prefix,
+            k.lane_batches_prefix, k.batch_prefix, k.counters, k.operations_prefix, k.attempts,
         ]  # fmt: skip
-        args = [now_ms, most, quarantine_after, k.wake_channel]
+        args = [
+            now_ms, most, quarantine_after, k.wake_channel, DAMAGE, self._limits.history,
+            self._limits.stream,
+        ]  # fmt: skip
         moved, quarantined = self._link.run(scripts.load().queue_scrub, where, args)
         return moved, quarantined
 

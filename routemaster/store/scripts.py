@@ -42,6 +42,7 @@ def folder() -> Path:
 @dataclass(frozen=True, slots=True)
 class Scripts:
     publish: Script
+    pull_take: Script
     queue_push: Script
     queue_take: Script
     queue_renew: Script

@@ -11,6 +11,7 @@ from routemaster.web import (
     health,
     metrics,
     operations,
+    pulls,
     pulse,
     subscribers,
     tls,
@@ -18,6 +19,7 @@ from routemaster.web import (
 )
 from routemaster.web.callers import Callers
 from routemaster.web.front import Front
+from routemaster.web.waiting import ROOM, Room
 
 
 def create_app(bus: Bus) -> Flask:
@@ -27,10 +29,12 @@ def create_app(bus: Bus) -> Flask:
     # Or `/topics//orders` would be answered by a redirect, which is no JSON.
     app.url_map.merge_slashes = False
     callers = Callers(bus)
+    room = app.extensions[ROOM] = Room(bus)
     tls.install(app, bus.settings)
     errors.install(app, bus.authenticator)
     app.register_blueprint(topics.blueprint(bus, callers))
     app.register_blueprint(subscribers.blueprint(bus, callers))
+    app.register_blueprint(pulls.blueprint(bus, callers, room))
     app.register_blueprint(operations.blueprint(bus, callers))
     app.register_blueprint(api_tokens.blueprint(bus, callers))
     app.register_blueprint(pulse.blueprint(bus, callers))

@@ -129,7 +129,7 @@ def secretly(secret: str) -> Response:
 def shown(subscriber: SubscriberSummary) -> dict[str, object]:
     return {
         "subscriber": subscriber.name,
-        "callback": subscriber.callback,
+        "callback": subscriber.callback or None,
         "max_events": subscriber.max_events,
         "timeout": subscriber.timeout_ms,
         "concurrency": subscriber.concurrency,

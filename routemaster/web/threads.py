@@ -11,7 +11,8 @@ from typing import Any
 
 from gunicorn import util
 from gunicorn.http import errors
-from gunicorn.workers.gthread import ThreadWorker
+
+from routemaster.web.parking import ParkingThreadWorker
 
 READ_S = 10
 REFUSED = {
@@ -24,7 +25,7 @@ NOT_HTTP = (400, "this is not a valid HTTP/1.1 request")
 OURS = (errors.InvalidResponseHeader, errors.InvalidResponseHeaderName, errors.ConfigurationProblem)
 
 
-class BoundedThreadWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type hints
+class BoundedThreadWorker(ParkingThreadWorker):
     def enqueue_req(self, conn: Any) -> None:
         # gunicorn reads without a time limit: a client that sends half a request and stops would
         # hold its thread for ever. The kernel's limit holds however often the socket is set to

@@ -17,6 +17,7 @@ from routemaster.delivery.outcome import Outcome, Response, Verdict, judge
 from routemaster.domain.attempt import Attempt
 from routemaster.domain.backoff import delay_ms
 from routemaster.domain.batch import Batch
+from routemaster.domain.health import DAMAGE, REWARD
 from routemaster.domain.receiver import Receiver
 from routemaster.errors import StoreUnavailable
 from routemaster.store.events import uid
@@ -30,7 +31,6 @@ LOOK_MS = 1000
 SLOW_MS = 250
 SLOW_PER_SLOT = 20
 STORE_DOWN_MS = 200
-REWARD, DAMAGE = 1, 2
 
 log = logging.getLogger(__name__)
 

@@ -44,7 +44,7 @@ def test_only_an_object_will_do(body):
         parse(body)
 
 
-@pytest.mark.parametrize("field", ["topics", "callback", "uuid"])
+@pytest.mark.parametrize("field", ["topics", "uuid"])
 @pytest.mark.parametrize("change", ["absent", "null"])
 def test_required(field, change):
     body = LEAST | {field: None}
@@ -53,6 +53,12 @@ def test_required(field, change):
     with pytest.raises(InvalidInput) as caught:
         parse(body)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize("change", [{}, {"callback": None}, {"callback": None, "uuid": None}])
+def test_who_has_no_callback_pulls_and_needs_no_uuid(change):
+    got = parse({"topics": ["orders"], **change})
+    assert (got.callback, got.uuid) == ("", "")
 
 
 @pytest.mark.parametrize("name", ["topic", "Timeout", "timeout_ms", ""])

@@ -22,6 +22,7 @@ from routemaster.store.jobs import JobQueue, Limits
 from routemaster.store.lanes import LaneStore
 from routemaster.store.link import Arg
 from routemaster.store.operations import Operations
+from routemaster.store.pulls import PullStore
 from routemaster.store.scripts import Script, Scripts
 from routemaster.store.subscribers import SubscriberStore
 from routemaster.store.table import Client
@@ -240,9 +241,28 @@ def one_in_time(world: World) -> None:
     world.publish(30, "y", 1)
 
 
+def pulling(world: World) -> None:
+    """t pulls from now on; one of its lanes waits for that."""
+    follow(world.bus, "t", "a", max=2, timeout=50, callback=None, uuid=None)
+    # What stood in line for a worker goes back.
+    assert not world.bus.main.take("w", "l3", 100, 9, now_ms=NOW + 60).leases
+
+
+def pulled(world: World) -> None:
+    pulling(world)
+    assert world.bus.pulls.take("t", "l4", 100, now_ms=NOW).lease
+
+
+def pull(w: World, link) -> None:
+    pulls = PullStore(link, w.bus.keys, w.bus.main)
+    pulls.take("t", "l4", 100, repeated=True, now_ms=NOW + 1)
+
+
 Row = tuple[Callable[[World], None], Callable[[World, Any], object]]
 ROWS: dict[str, Row] = {
     "publish": (nothing, publish),
+    "pull_take": (pulling, pull),
+    "pull_take: repeated": (pulled, pull),
     "queue_push": (nothing, lambda w, link: JobQueue(link, w.bus.keys, "aux").push(b"new", NOW)),
     "queue_take": (fill_instant, take),
     "queue_take: promotes": (one_in_time, promote),
@@ -251,6 +271,7 @@ ROWS: dict[str, Row] = {
     "queue_ack": (nothing, ack),
     "queue_nack": (nothing, nack),
     "queue_scrub": (nothing, lambda w, link: main(w, link).scrub(100, 1, NOW + 1000)),
+    "queue_scrub: pulled": (pulled, lambda w, link: main(w, link).scrub(100, 1, NOW + 1000)),
     "queue_audit": (lose_job, lambda w, link: main(w, link).audit(now_ms=NOW)),
     "lane_drop": (nothing, lambda w, link: lanes(w, link).drop("s", "0", 9, "age", NOW)),
     "lane_drop: all": (fill_instant, lambda w, link: lanes(w, link).drop("t", "0", 9, "age", NOW)),

@@ -6,6 +6,7 @@ import fnmatch
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from routemaster.domain.health import DAMAGE
 from routemaster.domain.job import deliver
 from routemaster.domain.lane import lane_of
 from routemaster.store.lanes import IDLE_LANE_MS
@@ -73,6 +74,7 @@ class Subscriber:
     excepted: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
     state: str = "active"
+    pulls: bool = False
     secret: str = ""
     previous: str = ""
     previous_until: int = 0
@@ -85,6 +87,9 @@ class Subscriber:
     def catches(self, topic: str) -> bool:
         globs = (p for p in self.patterns if "*" in p)
         return topic not in self.excepted and any(fnmatch.fnmatchcase(topic, p) for p in globs)
+
+    def slots(self) -> int:
+        return self.concurrency if self.state == "active" else 0
 
     def active(self) -> int:
         return sum(bool(lane.job and lane.job.state in "ip") for lane in self.lanes.values())
@@ -125,12 +130,12 @@ class Model:
                 if subscriber.catches(topic):
                     subscriber.topics.add(topic)
 
-    def subscribe(self, name, patterns, max, timeout, concurrency) -> None:
+    def subscribe(self, name, patterns, max, timeout, concurrency, pulls=False) -> None:
         new = self.subscribers.get(name) or Subscriber(name)
         for topic in [p for p in patterns if "*" not in p]:
             self.create_topic(topic)
         new.max, new.timeout, new.concurrency = max, timeout, concurrency
-        new.patterns, new.excepted = patterns, set()
+        new.patterns, new.excepted, new.pulls = patterns, set(), pulls
         new.topics = {t for t in self.topics if t in patterns or new.catches(t)}
         self.subscribers[name] = new
         if new.state == "disabled":
@@ -269,17 +274,35 @@ class Model:
         taken = mine if repeated else []
         while len(taken) < most and queue.instant:
             job = queue.instant.pop(0)
-            if job.lane and job.lane.owner.state != "active":
+            if job.lane and (job.lane.owner.state != "active" or job.lane.owner.pulls):
                 self.make_due(queue, job)
                 continue
-            self.fences += 1
-            job.state, job.until, job.fence = "p", now + lease_ms, str(self.fences)
-            job.holder = (worker, lease_id)
+            self.lease(job, now + lease_ms, (worker, lease_id))
             taken.append(job)
-            if job.lane:
-                job.lane.hold = 0
-                job.lane.is_open &= len(job.lane.batches) > 1
         return taken
+
+    def lease(self, job: Job, until: int, holder: tuple[str, str]) -> None:
+        self.fences += 1
+        job.state, job.until, job.fence, job.holder = "p", until, str(self.fences), holder
+        if job.lane:
+            job.lane.hold = 0
+            job.lane.is_open &= len(job.lane.batches) > 1
+
+    def pull(self, name, lease_id, lease_ms, repeated, now) -> str | Job:
+        owner = self.subscribers.get(name)
+        if not owner:
+            return "gone"
+        who = f"pull/{name}"
+        held = self.queues["main"].ordered("p", "until", 2**53) if repeated else []
+        for job in held:
+            if job.holder[0] == who and job.holder[1].split("/")[0] == lease_id:
+                job.until, job.holder = now + lease_ms, (who, pull_lease(job, lease_id, now))
+                return job
+        if owner.pulls and owner.waiting and owner.active() < owner.slots():
+            job = owner.waiting.pop(0)
+            self.lease(job, now + lease_ms, (who, pull_lease(job, lease_id, now)))
+            return job
+        return "none" if owner.pulls else "pushed"
 
     def ack(self, name: str, job: Job, points: int, now: int) -> None:
         lane = job.lane
@@ -313,6 +336,14 @@ class Model:
         queue = self.queues[name]
         expired = queue.ordered("p", "until", now)[:most]
         for job in reversed(expired):
+            if job.lane and job.holder[0].startswith("pull/"):
+                owner = job.lane.owner
+                job.lane.batches[0].attempts += 1
+                owner.health = max(0, owner.health - DAMAGE)
+                job.state = "w"
+                owner.waiting.insert(0, job)
+                self.admit(owner)
+                continue
             job.reclaims += 1
             if limit and job.reclaims >= limit:
                 job.state, job.reclaims = "q", 0
@@ -333,7 +364,7 @@ class Model:
         self.admit(job.lane.owner)
 
     def admit(self, owner: Subscriber) -> None:
-        slots = owner.concurrency if owner.state == "active" else 0
+        slots = 0 if owner.pulls else owner.slots()
         while owner.waiting and owner.active() < slots:
             self.to_instant(self.queues["main"], owner.waiting.pop(0))
 
@@ -354,6 +385,12 @@ class Model:
     def to_instant(queue: Queue, job: Job) -> None:
         job.state = "i"
         queue.instant.append(job)
+
+
+def pull_lease(job: Job, lease_id: str, now: int) -> str:
+    assert job.lane
+    body = b"[" + b",".join(job.lane.batches[0].events) + b"]"
+    return f"{lease_id}/{now}/{len(body)}"
 
 
 def ranges(batches: list[Batch]) -> list[tuple[int, int]]:

@@ -147,6 +147,29 @@ def take_batch(bus: Bus, size: int) -> None:
     assert queued(bus, "s") == max(0, size - 10_000)
 
 
+def pull(bus: Bus, size: int) -> None:
+    """Of so many lanes that wait, and with so many jobs leased to others."""
+    for name in ("p", "q"):
+        follow(bus, name, "a", max=1, concurrency=2, callback=None, uuid=None)
+    send_facets(bus, "a", size)
+    for _ in range(2 * size // 1000 + 1):
+        bus.pulls.promote(NOW)
+    assert len(bus.link.call("LRANGE", bus.keys.waiting("p"), 0, -1)) == size
+    taken = [bus.pulls.take("p", f"l{n}", 1000, now_ms=NOW).lease for n in range(3)]
+    assert [bool(lease) for lease in taken] == [size > 0, size > 1, False]
+    again = bus.pulls.take("p", "l0", 1000, repeated=True, now_ms=NOW).lease
+    assert again == taken[0]
+    assert bus.main.scrub(100, 0, NOW + 1000) == (min(size, 2), 0)
+
+
+def pull_batch(bus: Bus, size: int) -> None:
+    follow(bus, "p", "a", max=10_000, timeout=0, callback=None, uuid=None)
+    send(bus, "a", size)
+    bus.pulls.promote(NOW)
+    lease = bus.pulls.take("p", "l", 1000, now_ms=NOW).lease
+    assert len(lease.batch.events if lease and lease.batch else ()) == min(size, 10_000)
+
+
 def push(bus: Bus, size: int) -> None:
     for number in range(size):
         bus.aux.push(b"job %d" % number, NOW)
@@ -285,6 +308,8 @@ ROWS: dict[Row, list[str]] = {
     take: ["queue_take"],
     take_aux: ["queue_take"],
     take_batch: ["queue_take", "queue_renew", "queue_nack", "queue_ack"],
+    pull: ["pull_take", "queue_scrub"],
+    pull_batch: ["pull_take"],
     push: ["queue_push"],
     scrub: ["queue_scrub"],
     audit: ["queue_audit", "subscriber_audit"],

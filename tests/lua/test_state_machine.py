@@ -102,15 +102,18 @@ class Machine(RuleBasedStateMachine):
         size=st.integers(1, 4),
         timeout=st.sampled_from([0, 50, 1000]),
         concurrency=st.integers(1, 3),
+        pulls=st.booleans(),
     )
-    def subscribe(self, name, patterns, size, timeout, concurrency) -> None:
-        wanted = subscription(*patterns, max=size, timeout=timeout, concurrency=concurrency)
+    def subscribe(self, name, patterns, size, timeout, concurrency, pulls=False) -> None:
+        fields = {"callback": None, "uuid": None} if pulls else {}
+        fields |= {"max": size, "timeout": timeout, "concurrency": concurrency}
+        wanted = subscription(*patterns, **fields)
         table = self.bus.directory.fresh()
         if self.full_for:
             self.refused(lambda: self.bus.subscribers.set(table, name, wanted, self.now))
             return
         self.bus.subscribers.set(table, name, wanted, self.now)
-        self.model.subscribe(name, patterns, size, timeout, concurrency)
+        self.model.subscribe(name, patterns, size, timeout, concurrency, pulls)
         owner = self.model.subscribers[name]
         # Made up by the store at the first subscription, and left alone by the next.
         owner.secret = owner.secret or self.bus.subscribers.secret(name) or ""
@@ -249,6 +252,35 @@ class Machine(RuleBasedStateMachine):
     @rule(which=pick, most=st.integers(0, 3))
     def take_again(self, which, most) -> None:
         self.take_as(self.takes[-1 - which % min(3, len(self.takes))], most, repeated=True)
+
+    @rule(
+        name=names,
+        number=st.integers(0, 2),
+        repeated=st.booleans(),
+        waited=st.booleans(),
+        anew=st.booleans(),
+    )
+    def pull(self, name, number, repeated, waited, anew) -> None:
+        if anew:
+            self.subscribe(name, ["a"], 2, 50, 2, pulls=True)
+        if waited:
+            self.take_when_due(0)
+        lease_id = f"pull{number}"
+        found = self.model.pull(name, lease_id, LEASE_MS, repeated, self.now)
+        pulled = self.bus.pulls.take(name, lease_id, LEASE_MS, repeated=repeated, now_ms=self.now)
+        if isinstance(found, str):
+            assert (pulled.how.value, pulled.lease) == (found, None)
+            return
+        lease = pulled.lease
+        assert found.lane and lease
+        assert (lease.job, lease.fence) == (found.packed, found.fence)
+        assert pulled.until_ms == found.until
+        self.same_batch(lease, found.lane)
+        assert lease.receiver.secrets == found.lane.owner.secrets(self.now)
+        self.held.append(Held("main", lease.job, lease.fence, lease.bid))
+        held = self.bus.pulls.held(name, lease.bid)
+        assert held and (held.job, held.fence) == (lease.job, lease.fence)
+        assert (held.taken_ms, held.events) == (self.now, len(found.lane.batches[0].events))
 
     @precondition(lambda self: self.live())
     @rule(which=pick, points=st.sampled_from([0, 1, 30]))

@@ -14,6 +14,7 @@ import pytest
 
 from routemaster.bus import Bus, assemble
 from routemaster.errors import NotFound, StoreUnavailable
+from routemaster.pull import acknowledge, lease_id_of, refuse, take
 from routemaster.store.jobs import Lease
 from routemaster.subscribe import leave_topic, unsubscribe
 from tests.busses import event, follow, give_token, publish
@@ -74,6 +75,57 @@ def events_of(bus: Bus, redis_server) -> dict[str, list[int]]:
             batch[5:] = [b"%d" % json.loads(e)["t"] for e in batch[5:]]
     assert problems(stored, bus.keys) == []
     return found
+
+
+def one_puller(bus: Bus) -> None:
+    give_token(bus, "publisher")
+    follow(bus, "p", "a", max=2, timeout=0, callback=None, uuid=None)
+    publish(bus, "publisher", "a", json.dumps([event(n) for n in range(3)]).encode())
+
+
+def test_pulling_by_a_key_is_asked_again(bus, proxy, redis_server):
+    lease_id = lease_id_of("k")
+    for _ in lose_each_reply(
+        proxy, bus, lambda: one_puller(bus), lambda: take(bus, "p", lease_id, 60_000, repeated=True)
+    ):
+        taken = take(bus, "p", lease_id, 60_000, repeated=True)
+        assert taken and taken.lease and taken.lease.batch
+        assert (taken.lease.batch.first_seq, taken.lease.batch.attempts) == (1, 0)
+        assert len(bus.main.snapshot().pending) == 1
+        assert events_of(bus, redis_server) == {"p|0": [0, 1, 2]}
+
+
+def test_a_web_process_asks_again_for_what_it_took(bus, proxy):
+    bus.link.call("FLUSHALL")
+    one_puller(bus)
+    bus.pulls.promote()
+    bus.pulls.take("q", "l", 1)  # so that the script is there
+    proxy.lose_reply(1)  # after the promotion's
+    taken = take(bus, "p", "l", 60_000)
+    assert proxy.has_lost
+    assert taken and taken.lease and taken.lease.batch
+    assert taken.lease.batch.first_seq == 1
+    assert len(bus.main.snapshot().pending) == 1
+
+
+@pytest.mark.parametrize(
+    "act", [acknowledge, lambda bus, name, bid, fence: refuse(bus, name, bid, fence, 0)]
+)
+def test_what_becomes_of_a_pulled_batch_is_told_once(bus, proxy, redis_server, act):
+    taken: list[str] = []
+
+    def prepare() -> None:
+        one_puller(bus)
+        found = take(bus, "p", "l", 60_000)
+        assert found and found.lease
+        taken[:] = [found.lease.bid]
+
+    for _ in lose_each_reply(proxy, bus, prepare, lambda: act(bus, "p", taken[0], "")):
+        if act is acknowledge:
+            acknowledge(bus, "p", taken[0], "")
+            assert events_of(bus, redis_server) == {"p|0": [2]}
+        else:
+            assert events_of(bus, redis_server) == {"p|0": [0, 1, 2]}
 
 
 def two_followers(bus: Bus) -> None:

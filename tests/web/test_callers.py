@@ -40,6 +40,15 @@ ROWS: dict[str, tuple[int, ...]] = {
     "GET /subscriber/secret": (*SHUT, 404, 200, 403),
     "POST /subscription/secret": (*SHUT, 404, 200, 403),
     "POST /subscriber/secret": (*SHUT, 404, 200, 403),
+    # The owner's subscription has a callback, and nothing is leased.
+    "GET /subscription/batch": (*SHUT, 404, 409, 403),
+    "GET /subscriber/batch": (*SHUT, 404, 409, 403),
+    "DELETE /subscription/batch/<bid>": (*SHUT, 409, 409, 403),
+    "DELETE /subscriber/batch/<bid>": (*SHUT, 409, 409, 403),
+    "POST /subscription/batch/<bid>/refuse": (*SHUT, 409, 409, 403),
+    "POST /subscriber/batch/<bid>/refuse": (*SHUT, 409, 409, 403),
+    "POST /subscription/batch/<bid>/renew": (*SHUT, 409, 409, 403),
+    "POST /subscriber/batch/<bid>/renew": (*SHUT, 409, 409, 403),
     "GET /operations/<bid>": (*SHUT, 404, 200, 200),
     "POST /operations/<bid>/redeliver": (*SHUT, 404, 202, 202),
     "GET /subscription/operations": (*SHUT, 200, 200, 400),
@@ -55,6 +64,8 @@ ROWS: dict[str, tuple[int, ...]] = {
 }
 # Asking for the headers only is asking.
 ROWS |= {f"HEAD {row.removeprefix('GET ')}": ROWS[row] for row in ROWS if row.startswith("GET ")}
+# But taking nothing.
+ROWS |= {f"HEAD /{word}/batch": (*SHUT, 204, 204, 403) for word in ("subscription", "subscriber")}
 
 # To its owner, and nowhere else.
 SHOWN_SECRETS = ("GET /subscription/secret", "GET /subscriber/secret")

@@ -106,7 +106,7 @@ def test_a_batch_that_vanished_is_passed_over(bus, dispatcher, receiver):
 
 @pytest.mark.parametrize(
     "callback",
-    ["", "no url", "http://[", "ftp://127.0.0.1/", "http://127.0.0.1:0/", "https://a\r\nb/",
+    ["no url", "http://[", "ftp://127.0.0.1/", "http://127.0.0.1:0/", "https://a\r\nb/",
      "http://127.0.0.1:1/é", "http://127.0.0.1:99999/", "file:///etc/passwd",
      b"http://\xff/"],
     ids=repr,

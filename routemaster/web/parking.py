@@ -1,0 +1,98 @@
+"""gunicorn's threads, given back while a request waits: its socket lies with the main loop, which
+sees when the client goes, and the request is served again when there may be something for it."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from functools import partial
+from typing import Any
+
+from gunicorn.workers.gthread import ThreadWorker
+
+from routemaster.web.waiting import ROOM, TURN, Parked, Place, Room, Turn
+
+
+class ParkingThreadWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type hints
+    wsgi: Any
+
+    def load_wsgi(self) -> None:
+        super().load_wsgi()
+        self._serving = threading.local()
+        application = self.wsgi
+        self._room: Room = application.extensions[ROOM]
+
+        def serve(environ: Any, start_response: Any) -> Any:
+            environ[TURN] = self._serving.turn
+            return application(environ, start_response)
+
+        self.wsgi = serve
+
+    def handle_exit(self, sig: Any, frame: Any) -> None:
+        super().handle_exit(sig, frame)
+        self._room.close()
+
+    def handle_request(self, req: Any, conn: Any, turn: Turn | None = None) -> Any:
+        self._serving.turn = turn or Turn(may_park=True)
+        try:
+            return super().handle_request(req, conn)
+        except Parked as parked:
+            return parked, req, self._serving.turn
+
+    def _keepalive_after(self, conn: Any, keepalive: Any) -> Any:
+        is_parked = isinstance(keepalive, tuple)
+        return keepalive if is_parked else super()._keepalive_after(conn, keepalive)
+
+    def finish_request(self, conn: Any, fs: Any) -> None:
+        result = None if fs.cancelled() or fs.exception() else fs.result()
+        if isinstance(result, tuple):
+            self._park(conn, *result)
+        else:
+            super().finish_request(conn, fs)
+
+    def _park(self, conn: Any, parked: Parked, req: Any, turn: Turn) -> None:
+        resume = partial(self._resume, conn, req, turn)
+        place = Place(
+            parked.subscriber,
+            parked.ticket,
+            parked.until_ms,
+            partial(self.method_queue.defer, resume),
+        )
+        conn.sock.setblocking(False)
+        self.poller.register(
+            conn.sock, selectors.EVENT_READ, partial(self._on_parked_readable, conn, place)
+        )
+        self._room.enter(place)
+
+    def _on_parked_readable(self, conn: Any, place: Place, client: Any) -> None:
+        """It says nothing until it is answered, so this is its end; or its next request, early."""
+        self.poller.unregister(client)
+        try:
+            has_gone = not client.recv(1, socket.MSG_PEEK)
+        except OSError:
+            has_gone = True
+        if has_gone and self._room.leave(place):
+            self.nr_conns -= 1
+            conn.close()
+
+    def _resume(self, conn: Any, req: Any, turn: Turn) -> None:
+        try:
+            self.poller.unregister(conn.sock)
+        except (KeyError, ValueError, OSError):
+            pass  # it was readable
+        done = self.tpool.submit(self._again, conn, req, turn)
+        done.add_done_callback(
+            lambda future: self.method_queue.defer(self.finish_request, conn, future)
+        )
+
+    def _again(self, conn: Any, req: Any, turn: Turn) -> Any:
+        """As ThreadWorker.handle, with a request that was read before."""
+        try:
+            conn.sock.setblocking(True)
+            return self._keepalive_after(conn, self.handle_request(req, conn, turn))
+        except (StopIteration, OSError):
+            return False  # the client has gone
+        except Exception as error:
+            self.handle_error(req, conn.sock, conn.client, error)
+            return False
