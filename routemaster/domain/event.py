@@ -13,12 +13,19 @@ from typing import Annotated, Any, Literal, TypeVar, overload
 
 import msgspec
 
+from routemaster.domain.event_rules import (
+    ID,
+    MAX_FACET,
+    MAX_TIMESTAMP_MS,
+    MAX_URL,
+    RULES,
+    check_facet,
+    check_url,
+    data_too_large,
+)
 from routemaster.domain.json_body import packed_size, syntax_rule
 from routemaster.domain.names import parse_client
 from routemaster.errors import InvalidInput, TooLarge
-
-# The largest integer that a reader which knows only doubles (JavaScript, jq) gets right.
-MAX_TIMESTAMP_MS = 2**53 - 1
 
 T = TypeVar("T")
 
@@ -74,12 +81,12 @@ class Events(Sequence[Accepted]):
 
 class _Incoming(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     type: Literal["create", "update", "delete", "noop"]
-    url: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+    url: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_URL)]
     timestamp: Annotated[int, msgspec.Meta(ge=0, le=MAX_TIMESTAMP_MS)] | None = None
     data: dict[str, Any] | None = None
-    facet: Annotated[str, msgspec.Meta(min_length=1, max_length=128)] | None = None
+    facet: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_FACET)] | None = None
     target: str | None = None
-    id: Annotated[str, msgspec.Meta(pattern=r"^[!-~]{1,128}\Z")] | None = None
+    id: Annotated[str, msgspec.Meta(pattern=ID)] | None = None
 
 
 class _Delivered(msgspec.Struct, omit_defaults=True, gc=False):
@@ -91,32 +98,16 @@ class _Delivered(msgspec.Struct, omit_defaults=True, gc=False):
     facet: str | None = None
 
 
-_RULES = {
-    "type": "must be one of create, update, delete, noop",
-    "url": "must be a string of 1 to 1024 characters",
-    "timestamp": f"must be an integer of milliseconds from 0 to {MAX_TIMESTAMP_MS}, or null",
-    "data": "must be an object, or null",
-    "facet": "must be a string of 1 to 128 characters, or null",
-    "target": "must be the name of a client, or null",
-    "id": "must be 1 to 128 printable ASCII characters without spaces, or null",
-}
-
 _decode_one = msgspec.json.Decoder(_Incoming).decode
 _decode_many = msgspec.json.Decoder(list[_Incoming]).decode
 _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 
-# Nearly every URL; the others (an IPv6 host, non-ASCII text) are looked at more slowly.
-_usual_url = re.compile(
-    r"https://[A-Za-z0-9._-]+(?::[0-9]{1,5})?(?:/[!\"$->@-~]*)?", re.ASCII
-).fullmatch
-# The same over all of a bulk at once, each with a line break. Possessive, because what has been
+# `usual_url` over all of a bulk at once, each with a line break. Possessive, because what has been
 # matched is never looked at again.
 _usual_urls = re.compile(
     r"(?:https://[A-Za-z0-9._-]++(?::[0-9]{1,5})?+(?:/[!\"$->@-~]*+)?+\n)*+", re.ASCII
 ).fullmatch
-_blank_or_control = re.compile(r"[\s\x00-\x20\x7f-\x9f]").search
-_control = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]").search
 _unknown_field = re.compile(r"Object contains unknown field `(.*?)`", re.DOTALL).match
 _missing_field = re.compile(r"Object missing required field `(\w+)`").match
 # Anchored at the end: an unknown field's name is the sender's text and may look like a path.
@@ -200,34 +191,15 @@ def _check_count(count: int, rules: EventRules) -> None:
 
 def _accept(topic: str, event: _Incoming, rules: EventRules, now_ms: int) -> bytes:
     url, facet, target, data = event.url, event.facet, event.target, event.data
-    if not _usual_url(url):
-        _check_unusual_url(url)
+    check_url(url)
     if data is not None and packed_size(data, "data") > rules.max_data_bytes:
-        raise InvalidInput("data", f"must be at most {rules.max_data_bytes} bytes as MessagePack")
-    if facet is not None and _control(facet):
-        raise InvalidInput("facet", "must not hold control characters")
+        raise data_too_large(rules.max_data_bytes)
+    if facet is not None:
+        check_facet(facet)
     if target is not None:
         parse_client(target, "target")
     at_ms = now_ms if event.timestamp is None else event.timestamp
     return _encode(_Delivered(topic, event.type, url, at_ms, data, facet))
-
-
-def _check_unusual_url(url: str) -> None:
-    if not url.startswith("https://"):
-        raise InvalidInput("url", "must start with https://")
-    if _blank_or_control(url):
-        raise InvalidInput("url", "must not hold spaces or control characters")
-    if "?" in url or "#" in url:
-        raise InvalidInput("url", "must not have a query string or a fragment")
-    authority = url[len("https://") :].partition("/")[0]
-    if "@" in authority:
-        raise InvalidInput("url", "must not hold a user name or password")
-    if not _has_host(authority):
-        raise InvalidInput("url", "must have a host, and a port only as a number")
-
-
-def _has_host(authority: str) -> bool:
-    return re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^\\:\[\]]+)(:[0-9]{1,5})?", authority) is not None
 
 
 def _decoded(decode: Callable[[bytes], T], text: bytes, position: int | None) -> T:
@@ -250,7 +222,7 @@ def _explained(problem: Exception, position: int | None) -> InvalidInput:
     if where and where[2]:
         in_data = "out of range" in text and where[2] == "data"
         return InvalidInput(
-            where[2], syntax_rule(problem) if in_data else _RULES[where[2]], position
+            where[2], syntax_rule(problem) if in_data else RULES[where[2]], position
         )
     if isinstance(problem, msgspec.ValidationError):
         return InvalidInput("body", "must be a JSON object, or a list of them", position)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from routemaster.domain.event_rules import MAX_DEPTH, NUMBER_RANGE, TOO_DEEP
 from routemaster.errors import InvalidInput
 
-MAX_DEPTH = 20
-
-TOO_DEEP = f"must not be nested deeper than {MAX_DEPTH} levels"
-NUMBER_RANGE = "numbers must fit 64 bits"
 NOT_UTF8 = "must be UTF-8"
 
 _decode = msgspec.json.Decoder().decode

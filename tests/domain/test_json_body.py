@@ -4,7 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from routemaster.domain.json_body import MAX_DEPTH, decode_json
+from routemaster.domain.event_rules import MAX_DEPTH
+from routemaster.domain.json_body import decode_json
 from routemaster.errors import InvalidInput
 
 # No clock decides here: the machine may be busy, and the first draw builds tables.

@@ -1,0 +1,81 @@
+"""Who only publishes or receives installs nothing of what the bus needs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import requires
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def modules_of(*distributions: str) -> dict[str, Path]:
+    """The named packages and all they need, with where they are."""
+    found: dict[str, Path] = {}
+    left = list(distributions)
+    while left:
+        name = left.pop()
+        module = {"sqlalchemy": "sqlalchemy", "markdown-it-py": "markdown_it"}.get(name, name)
+        module = module.replace("-", "_").lower()
+        spec = find_spec(module)
+        if name in found or spec is None or spec.origin is None:
+            continue
+        origin = Path(spec.origin)
+        found[name] = origin.parent if spec.submodule_search_locations else origin
+        for line in requires(name) or []:
+            needed = Requirement(line)
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                left.append(needed.name)
+    return found
+
+
+def python(folder: Path, code: str, *distributions: str) -> str:
+    """Runs it where there is this package and, of all others, only these."""
+    (folder / "routemaster").symlink_to(ROOT / "routemaster")
+    for path in modules_of(*distributions).values():
+        (folder / path.name).symlink_to(path)
+    return subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}",
+        ],
+        env={"PATH": os.environ["PATH"]},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=30,
+    ).stdout
+
+
+FOREIGN = """
+import sys
+ours = set(sys.stdlib_module_names) | {"routemaster", "__main__"}
+files = [name for name, module in sys.modules.items() if getattr(module, "__file__", None)]
+print(sorted({name.partition(".")[0] for name in files} - ours))
+"""
+
+
+def test_the_client_needs_requests_only(tmp_path):
+    seen = python(tmp_path, "from routemaster.client import Client" + FOREIGN, "requests")
+    allowed = {"requests", "urllib3", "idna", "certifi", "charset_normalizer"}
+    names = {name for name in eval(seen) if "__mypyc" not in name}
+    assert names <= allowed
+
+
+def test_the_receiver_needs_nothing(tmp_path):
+    assert python(tmp_path, "import routemaster.receiver" + FOREIGN) == "[]\n"
+
+
+@pytest.mark.parametrize("module", ["routemaster.rtm"])
+def test_the_command_needs_what_the_extra_names(tmp_path, module):
+    code = f"from {module} import main; main(['--help'], standalone_mode=False)"
+    assert "Usage" in python(tmp_path, code, "requests", "click", "rich")
