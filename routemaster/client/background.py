@@ -25,12 +25,11 @@ from routemaster.client.errors import (
     Unavailable,
 )
 from routemaster.client.event import Event
+from routemaster.client.http import pause_s
 from routemaster.client.verbs import Verbs
 
 log = logging.getLogger("routemaster.client")
 
-# How long one call may go on before the thread looks whether it is to end.
-TURN_S = 5.0
 KEPT_LOSSES = 1000
 
 Loss = Callable[[NotSent], object]
@@ -109,7 +108,7 @@ class BackgroundPublisher(Verbs):
             if self._queued >= self._max_queued:
                 self._wait_for_room()
             if self._end_s is not None:
-                raise Unavailable("this publisher is closed", None, 0)
+                raise Unavailable("this publisher is closed")
             lane = self._lanes.get(topic)
             if lane is None:
                 lane = self._lanes[checked_topic(topic)] = Lane()
@@ -134,7 +133,7 @@ class BackgroundPublisher(Verbs):
             self._hurry = False
             self._raise_losses()
             if not is_done:
-                raise Unavailable(f"{self._queued} events still wait: {self._reason}", None, 0)
+                raise Unavailable(f"{self._queued} events still wait: {self._reason}")
 
     def close(self, timeout: float | None = None) -> None:
         """Sends what is left, or raises NotSent."""
@@ -150,7 +149,7 @@ class BackgroundPublisher(Verbs):
 
         if not self._changed.wait_for(is_free, self._block_s):
             raise Unavailable(
-                f"{self._queued} events wait already: {self._reason or 'the bus is slow'}", None, 0
+                f"{self._queued} events wait already: {self._reason or 'the bus is slow'}"
             )
 
     def _start(self) -> None:
@@ -241,17 +240,19 @@ class BackgroundPublisher(Verbs):
     def _send(self, topic: str, lines: list[str]) -> bool:
         """True when the bus has said yes or no, False when the end came before."""
         waiting = [lines]
-        key = new_key()
+        key, failures = new_key(), 0
         while waiting:
             with self._changed:
                 self._sending = topic, [line for portion in waiting for line in portion]
             portion = waiting[0]
             try:
-                self._bulk.send(topic, portion, key, self._turn_s())
+                self._bulk.send(topic, portion, key, once=True)
+                failures = 0
                 self._settle(topic, len(portion))
             except Unavailable as problem:
                 self._note(problem)
-                if not self._is_over():
+                failures += 1
+                if self._waits(max(problem.retry_after_s, pause_s(failures))):
                     continue  # the same lines by the same key
                 return False
             except TooManyAtOnce as refusal:
@@ -271,13 +272,16 @@ class BackgroundPublisher(Verbs):
             self._sending = None
         return True
 
-    def _turn_s(self) -> float:
-        if self._end_s is None:
-            return TURN_S
-        return max(0.1, min(TURN_S, self._end_s - time.monotonic()))
-
-    def _is_over(self) -> bool:
-        return self._end_s is not None and time.monotonic() >= self._end_s - 0.1
+    def _waits(self, seconds: float) -> bool:
+        """Whether there is time for another attempt. Being closed cuts a long wait short."""
+        with self._changed:
+            if self._end_s is None:
+                self._changed.wait_for(lambda: self._end_s is not None, seconds)
+            elif time.monotonic() + seconds < self._end_s:
+                self._changed.wait_for(lambda: False, seconds)
+            else:
+                return False
+            return True
 
     def _smaller(self, topic: str, refusal: TooManyAtOnce, portion: list[str]) -> list[list[str]]:
         try:

@@ -38,11 +38,11 @@ class BulkSender:
                 progress(done)
         return done
 
-    def send(self, topic: str, lines: list[str], key: str, deadline_s: float | None = None) -> None:
+    def send(self, topic: str, lines: list[str], key: str, once: bool = False) -> None:
         """One request: all or none, and once however often it comes with the same key."""
         headers = {**LINES, "Idempotency-Key": key}
         body = "\n".join(lines).encode()
-        self._http.call("POST", f"/topics/{topic}", body, headers, deadline_s)
+        self._http.call("POST", f"/topics/{topic}", body, headers, once=once)
 
     def learn(self, refusal: TooManyAtOnce, lines: list[str]) -> list[list[str]]:
         """The same lines in smaller portions, and the limit for those to come."""

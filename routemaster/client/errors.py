@@ -87,11 +87,18 @@ class Conflict(BusError):
 
 
 class Unavailable(BusError):
-    """`attempts` were made before the deadline."""
+    """`attempts` were made before the deadline. `retry_after_s` is what the bus asked for, or 0."""
 
-    def __init__(self, message: str, status: int | None, attempts: int) -> None:
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        attempts: int = 0,
+        retry_after_s: float = 0.0,
+    ) -> None:
         super().__init__(message, status)
         self.attempts = attempts
+        self.retry_after_s = retry_after_s
 
 
 class NotSent(BusError):

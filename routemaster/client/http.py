@@ -61,11 +61,12 @@ class Transport:
         path: str,
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-        deadline_s: float | None = None,
         is_gone_fine: bool = False,
+        once: bool = False,
     ) -> Answer:
-        """`is_gone_fine`: a 404 after an attempt whose answer was lost means that it did work."""
-        end_s = time.monotonic() + (self._deadline_s if deadline_s is None else deadline_s)
+        """`is_gone_fine`: a 404 after an attempt whose answer was lost means that it did work.
+        `once`: the caller makes the further attempts."""
+        end_s = time.monotonic() + self._deadline_s
         attempts, was_lost = 0, False
         while True:
             attempts += 1
@@ -84,8 +85,8 @@ class Transport:
                 was_lost = True
                 problem = BusError(f"{self.url} does not answer: {first_line(error)}")
             wait_s = max(asked_s, pause_s(attempts))
-            if time.monotonic() + wait_s >= end_s:
-                raise Unavailable(str(problem), problem.status, attempts) from problem
+            if once or time.monotonic() + wait_s >= end_s:
+                raise Unavailable(str(problem), problem.status, attempts, asked_s) from problem
             time.sleep(wait_s)
 
     def open(self, path: str, timeout: tuple[float, float]) -> requests.Response:

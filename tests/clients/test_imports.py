@@ -9,7 +9,6 @@ from importlib.metadata import requires
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,9 +72,3 @@ def test_the_client_needs_requests_only(tmp_path):
 
 def test_the_receiver_needs_nothing(tmp_path):
     assert python(tmp_path, "import routemaster.receiver" + FOREIGN) == "[]\n"
-
-
-@pytest.mark.parametrize("module", ["routemaster.rtm"])
-def test_the_command_needs_what_the_extra_names(tmp_path, module):
-    code = f"from {module} import main; main(['--help'], standalone_mode=False)"
-    assert "Usage" in python(tmp_path, code, "requests", "click", "rich")
