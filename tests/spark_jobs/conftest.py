@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from routemaster.domain.datasets import Dataset
+from spark_jobs.schemas import schema_of
+from spark_jobs.session import open_session
+from tests.spark_jobs.rows import row
+
+Frame = Callable[[Dataset, Iterable[dict[str, Any]]], DataFrame]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One for all tests: it takes five seconds to start. No job stops it."""
+    conf = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.driver.memory": "1g",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    session = open_session("tests", master="local[2]", conf=conf)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def frame(spark) -> Frame:
+    """A dataset's DataFrame of plain rows with changes: `frame(ATTEMPTS, [{"attempt": 2}])`."""
+
+    def make(dataset: Dataset, changes: Iterable[dict[str, Any]]) -> DataFrame:
+        schema = schema_of(dataset)
+        rows = [row(dataset, **one) for one in changes]
+        values = [tuple(one[name] for name in schema.names) for one in rows]
+        made: DataFrame = spark.createDataFrame(values, schema)
+        return made
+
+    return make
