@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from dataclasses import dataclass
 
 from routemaster.bus import Bus
 from routemaster.errors import StoreUnavailable
@@ -13,6 +14,7 @@ TURN_S = 0.1
 OLDEST = (7, 0)
 # sysexits.h: the service is not there; the configuration is wrong.
 UNAVAILABLE, MISCONFIGURED = 69, 78
+OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
 log = logging.getLogger(__name__)
 
@@ -37,27 +39,72 @@ def wait_for_redis(bus: Bus) -> None:
         sys.exit(MISCONFIGURED)
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`level` is ok, warning or problem; what is not ok comes with what to do about it."""
+
+    name: str
+    level: str
+    said: str
+    advice: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.said}; {self.advice}" if self.advice else self.said
+
+
 def inspect(bus: Bus) -> tuple[list[str], list[str]]:
     """What makes this Redis unfit, and what the operator should know."""
+    findings = examine(bus)
+    return (
+        [finding.text for finding in findings if finding.level == PROBLEM],
+        [finding.text for finding in findings if finding.level == WARNING],
+    )
+
+
+def examine(bus: Bus) -> list[Finding]:
     info = parse_info(bus.link.call("INFO"))
-    problems, warnings = [], []
+    return [version_of(info), policy_of(info), persistence_of(info), role_of(info)]
+
+
+def version_of(info: dict[str, str]) -> Finding:
     version = info.get("redis_version", "0")
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
-        problems.append(f"Redis {version} is too old: 7.0 or later is needed")
+        said = f"Redis {version} is too old: 7.0 or later is needed"
+        return Finding("version", PROBLEM, said, "upgrade it, or unset ROUTEMASTER_REDIS_URL")
+    return Finding("version", OK, f"{info.get('server_name', 'redis').title()} {version}")
+
+
+def policy_of(info: dict[str, str]) -> Finding:
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
-        problems.append(
-            f"Redis may throw events away: maxmemory-policy is {policy}; "
-            "run `redis-cli config set maxmemory-policy noeviction`"
-        )
+        return Finding(
+            "eviction", PROBLEM,
+            f"Redis may throw events away: maxmemory-policy is {policy}",
+            "run `redis-cli config set maxmemory-policy noeviction`",
+        )  # fmt: skip
+    return Finding("eviction", OK, "noeviction")
+
+
+def persistence_of(info: dict[str, str]) -> Finding:
     if info.get("aof_enabled") != "1":
-        warnings.append(
-            "Redis keeps no append-only file: a crash loses what came since its last snapshot; "
-            "run `redis-cli config set appendonly yes`"
+        return Finding(
+            "persistence", WARNING,
+            "Redis keeps no append-only file: a crash loses what came since its last snapshot",
+            "run `redis-cli config set appendonly yes`",
+        )  # fmt: skip
+    if info.get("aof_last_write_status", "ok") != "ok":
+        return Finding(
+            "persistence", PROBLEM, "Redis cannot write its append-only file", "look at its disk"
         )
+    return Finding("persistence", OK, "append-only file")
+
+
+def role_of(info: dict[str, str]) -> Finding:
     if info.get("role") not in (None, "master"):
-        problems.append("this Redis is a replica and takes no writes: give the master's address")
-    return problems, warnings
+        said = "this Redis is a replica and takes no writes"
+        return Finding("role", PROBLEM, said, "give the master's address")
+    return Finding("role", OK, "master")
 
 
 def parse_info(text: bytes) -> dict[str, str]:

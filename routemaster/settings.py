@@ -254,9 +254,9 @@ class Settings:
         return self.redis_url or f"unix://{quote(str(socket_path(self.data_dir)))}"
 
     def __repr__(self) -> str:
-        return f"Settings({', '.join(f'{k}={v!r}' for k, v in self._masked().items())})"
+        return f"Settings({', '.join(f'{k}={v!r}' for k, v in self.masked().items())})"
 
-    def _masked(self) -> dict[str, object]:
+    def masked(self) -> dict[str, object]:
         shown: dict[str, object] = {s.field: getattr(self, s.field) for s in SETTINGS}
         shown["root_key"] = "***" if self.root_key else ""
         shown["clients"] = tuple(f"{token.partition('--')[0]}--***" for token in self.clients)

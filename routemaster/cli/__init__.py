@@ -13,7 +13,21 @@ import click
 from routemaster import __version__
 
 # Subcommand -> the line that `routemaster --help` shows, so that listing them imports none.
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "start": "run the whole bus",
+    "web": "run the web process",
+    "worker": "run a worker",
+    "redis": "run the bus's own Redis",
+    "check": "look at everything that can be wrong, and say what to do",
+    "status": "show the bus on one screen",
+    "config": "show the effective settings, secrets masked",
+    "drain": "wait until everything queued is delivered",
+    "pause": "deliver nothing more to a subscriber",
+    "resume": "deliver to a subscriber again",
+    "replay": "deliver now what a subscriber holds",
+    "drop": "give up what a subscriber holds",
+    "audit": "look for what should not be, and repair it",
+}
 
 
 class Lazy(click.Group):
