@@ -148,11 +148,10 @@ def take_batch(bus: Bus, size: int) -> None:
 
 
 def pull(bus: Bus, size: int) -> None:
-    """Of so many lanes that wait, and with so many jobs leased to others."""
-    for name in ("p", "q"):
-        follow(bus, name, "a", max=1, concurrency=2, callback=None, uuid=None)
+    """Of so many lanes that wait."""
+    follow(bus, "p", "a", max=1, concurrency=2, callback=None, uuid=None)
     send_facets(bus, "a", size)
-    for _ in range(2 * size // 1000 + 1):
+    for _ in range(size // 1000 + 1):
         bus.pulls.promote(NOW)
     assert len(bus.link.call("LRANGE", bus.keys.waiting("p"), 0, -1)) == size
     taken = [bus.pulls.take("p", f"l{n}", 1000, now_ms=NOW).lease for n in range(3)]
