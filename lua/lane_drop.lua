@@ -17,7 +17,7 @@
 -- KEYS[12] list   drops:{subscriber}       what was dropped, newest last
 -- KEYS[13] prefix jobs:waiting:{subscriber}
 -- KEYS[14] prefix subscriber:{name}
--- KEYS[15] prefix lane:{lane}
+-- KEYS[15] prefix lane:{lane}              hash: cur, dropped, hold
 -- KEYS[16] prefix batches:lane:{lane}
 -- KEYS[17] prefix batch:{bid}
 -- KEYS[18] prefix lanes:{subscriber}
@@ -36,6 +36,7 @@
 --@include due
 --@include settle
 --@include attempts
+--@include untold
 
 local k = { index = KEYS[1], scheduled = KEYS[2], instant = KEYS[3], pending = KEYS[4],
   leases = KEYS[5], reclaims = KEYS[6], quarantine = KEYS[7], active = KEYS[8],
@@ -100,6 +101,7 @@ for i = 1, #ranges do
     digits(ranges[i].last), reason, digits(now) }))
 end
 redis.call('LTRIM', KEYS[12], -records, -1)
+add_untold(k.lane .. lane_id, ranges)
 add_to_fields(KEYS[9], { [subscriber] = -events })
 add_to_fields(KEYS[10], { [subscriber] = -#bids })
 add_to_fields(KEYS[11], { ['events.dropped,reason=' .. reason .. ',subscriber=' .. subscriber] = events })

@@ -19,7 +19,8 @@
 -- ARGV[4]  int    length of the lease, ms
 -- ARGV[5]  int    1 when this may repeat a call: what the lease id holds is given again, anew
 -- Returns  array  {now, 'gone' | 'pushed' | 'none'} | {now, 'taken', end of the lease, {job, fence,
---                 bid, {header and events}, {callback, uuid, secret, previous secret, health points}}}
+--                 bid, {header and events}, {callback, uuid, secret, previous secret, health points},
+--                 numbers that were dropped and not told yet}}
 
 --@include clock
 --@include lists
@@ -51,7 +52,7 @@ local function is_sound(lane_id)
 end
 
 local function give(job, fence, lane_id)
-  local bid, items = open_batch(k, lane_id)
+  local bid, items, dropped = open_batch(k, lane_id)
   local bytes = 0
   for i = HEADER + 1, #items do
     bytes = bytes + #items[i] + 1
@@ -59,7 +60,8 @@ local function give(job, fence, lane_id)
   -- With both brackets and a comma between each two.
   redis.call('HSET', k.leases, job, pull_lease(fence, name, lease_id, now, bytes + 1))
   redis.call('ZADD', k.pending, until_ms, job)
-  return { digits(now), 'taken', until_ms, { job, fence, bid, items, receiver_of(k, name, now) } }
+  return { digits(now), 'taken', until_ms, { job, fence, bid, items,
+    receiver_of(k, name, now), dropped } }
 end
 
 if ARGV[5] == '1' and active > 0 then

@@ -15,7 +15,7 @@
 -- KEYS[10] hash   counters
 -- KEYS[11] prefix jobs:waiting:{subscriber}
 -- KEYS[12] prefix subscriber:{name}        hash: sent, health_points, last_attempted_at
--- KEYS[13] prefix lane:{lane}
+-- KEYS[13] prefix lane:{lane}              hash: cur, dropped, told
 -- KEYS[14] prefix batches:lane:{lane}
 -- KEYS[15] prefix batch:{bid}
 -- KEYS[16] prefix lanes:{subscriber}
@@ -43,6 +43,7 @@
 --@include settle
 --@include health
 --@include attempts
+--@include untold
 
 local k = { pending = KEYS[1], leases = KEYS[2], reclaims = KEYS[3], index = KEYS[4],
   scheduled = KEYS[5], instant = KEYS[6], active = KEYS[7], waiting = KEYS[11],
@@ -74,6 +75,9 @@ check_attempt(attempt, KEYS[17] .. subscriber, KEYS[18], KEYS[10])
 if head == bid then
   local events = batch_events(k.batch .. head)
   local created = events > 0 and tonumber(redis.call('LINDEX', k.batch .. head, 1)) or now
+  if events > 0 then -- else nothing was sent
+    forget_told(k.lane .. lane_id)
+  end
   redis.call('LPOP', k.batches .. lane_id)
   redis.call('UNLINK', k.batch .. head)
   add_to_fields(KEYS[8], { [subscriber] = -events })

@@ -25,7 +25,8 @@
 -- ARGV[6]  int    most jobs to promote
 -- ARGV[7]  int    1 when this repeats a call whose reply was lost: what the lease id holds is given again
 -- Returns  array  {now, ms of the next due job or '', {job, fence, bid, {header and events},
---                 {callback, uuid, secret, previous secret while it is valid, health points}}, ...}
+--                 {callback, uuid, secret, previous secret while it is valid, health points},
+--                 numbers that were dropped and not told yet}, ...}
 
 --@include clock
 --@include lists
@@ -75,10 +76,10 @@ end
 
 local function loaded(job, fence, lane_id)
   if lane_id == '' then
-    return { job, fence, '', {}, {} }
+    return { job, fence, '', {}, {}, '' }
   end
-  local bid, items = open_batch(k, lane_id)
-  return { job, fence, bid, items, receiver_of(k, subscriber_of(lane_id), now) }
+  local bid, items, dropped = open_batch(k, lane_id)
+  return { job, fence, bid, items, receiver_of(k, subscriber_of(lane_id), now), dropped }
 end
 
 local reply = { digits(now), '' }

@@ -162,3 +162,16 @@ def redis_url(text: str) -> str:
     if url.scheme not in ("redis", "rediss", "unix") or not has_target:
         raise ValueError(rule)
     return text
+
+
+def dsn(text: str) -> str:
+    """https://key@host/project, as Sentry shows it. Never echoed: it holds a key."""
+    rule = "must be https://KEY@HOST/PROJECT, as Sentry shows it"
+    try:
+        url = urlsplit(text)
+        is_whole = bool(url.username and url.hostname and url.port != 0)
+    except ValueError:
+        raise ValueError(rule) from None
+    if url.scheme not in ("http", "https") or not is_whole or not url.path.strip("/"):
+        raise ValueError(rule)
+    return text

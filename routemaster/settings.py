@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from routemaster import setting_types as types
 from routemaster.errors import SettingsError
@@ -20,6 +20,8 @@ from routemaster.redis_address import mask_url, socket_path
 
 MIB = 1024**2
 GIB = 1024**3
+# What a lease has left when a delivery has had all its time: enough to say so to Redis.
+LEASE_MARGIN_S = 1
 
 # Set by `routemaster.start` for its children, see without_invented_port.
 STARTED_BY_US = "_ROUTEMASTER_STARTED"
@@ -147,6 +149,19 @@ class Settings:
         "2",
         "seconds of it that connecting may take",
     )
+    lease_s: float = _setting(
+        "ROUTEMASTER_LEASE",
+        types.seconds(1, 3600),
+        "35",
+        "seconds until another worker takes over what a silent one held "
+        "(unset: half as long again as `ROUTEMASTER_TIMEOUT`, and 5)",
+    )
+    max_reclaims: int = _setting(
+        "ROUTEMASTER_MAX_RECLAIMS",
+        types.integer(1, 1000),
+        "5",
+        "workers that may die of one job before it is quarantined",
+    )
     ssl_verify: bool = _setting(
         "ROUTEMASTER_SSL_VERIFY", types.boolean, "true", "check the certificates of callbacks"
     )
@@ -237,6 +252,15 @@ class Settings:
         "60000",
         "longest pause after a failed delivery, in milliseconds",
     )
+    reporter: str = _setting(
+        "ROUTEMASTER_REPORTER",
+        types.choice("print", "sentry"),
+        "print",
+        "where exceptions are told: `print` (only in the log) or `sentry` (there too)",
+    )
+    sentry_dsn: str = _setting(
+        "ROUTEMASTER_SENTRY_DSN", types.dsn, "", "address of the Sentry project, with its key"
+    )
     log_level: str = _setting(
         "ROUTEMASTER_LOG_LEVEL",
         types.choice("debug", "info", "warning", "error"),
@@ -260,8 +284,15 @@ class Settings:
         shown: dict[str, object] = {s.field: getattr(self, s.field) for s in SETTINGS}
         shown["root_key"] = "***" if self.root_key else ""
         shown["clients"] = tuple(f"{token.partition('--')[0]}--***" for token in self.clients)
+        shown["sentry_dsn"] = "***" if self.sentry_dsn else ""
         shown["redis_url"] = mask_url(self.redis_url) if self.redis_url else None
         return shown
+
+    def secrets(self) -> list[str]:
+        """Texts that nobody may be told."""
+        password = urlsplit(self.redis_url or "").password
+        tokens = [part for token in self.clients for part in (token, token.partition("--")[2])]
+        return [text for text in (self.root_key, *tokens, password, self.sentry_dsn) if text]
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
@@ -270,6 +301,7 @@ class Settings:
         values = _parse_all(env, problems)
         if not problems:
             _settle_min_free(values, env)
+            _settle_lease(values, env)
             problems = _rules_between(values)
         if problems:
             raise SettingsError(problems)
@@ -281,7 +313,7 @@ SETTINGS: tuple[Setting, ...] = tuple(
 )
 
 # What a field holds when neither the environment nor the table has a text for it.
-_ABSENT: dict[str, object] = {"root_key": "", "clients": (), "redis_url": None}
+_ABSENT: dict[str, object] = {"root_key": "", "clients": (), "redis_url": None, "sentry_dsn": ""}
 
 
 def _parse_all(env: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
@@ -337,10 +369,24 @@ def _settle_min_free(values: dict[str, Any], env: Mapping[str, str]) -> None:
         values["redis_min_free_bytes"] = min(values["redis_min_free_bytes"], tenth)
 
 
+def _settle_lease(values: dict[str, Any], env: Mapping[str, str]) -> None:
+    if not env.get("ROUTEMASTER_LEASE", "").strip():
+        values["lease_s"] = values["timeout_s"] * 1.5 + 5
+
+
 def _rules_between(values: dict[str, Any]) -> list[str]:
-    if values["redis_min_free_bytes"] < values["redis_max_mem_bytes"]:
-        return []
-    return ["ROUTEMASTER_REDIS_MIN_FREE must be less than ROUTEMASTER_REDIS_MAX_MEM"]
+    problems = []
+    if values["redis_min_free_bytes"] >= values["redis_max_mem_bytes"]:
+        problems.append("ROUTEMASTER_REDIS_MIN_FREE must be less than ROUTEMASTER_REDIS_MAX_MEM")
+    # Else a batch could go out a second time while the first is on its way.
+    if values["lease_s"] < values["timeout_s"] + LEASE_MARGIN_S:
+        problems.append(
+            f"ROUTEMASTER_LEASE must be at least {LEASE_MARGIN_S} second more "
+            "than ROUTEMASTER_TIMEOUT"
+        )
+    if values["reporter"] == "sentry" and not values["sentry_dsn"]:
+        problems.append("ROUTEMASTER_SENTRY_DSN must be set for ROUTEMASTER_REPORTER=sentry")
+    return problems
 
 
 def unknown_names(env: Mapping[str, str]) -> list[str]:

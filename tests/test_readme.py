@@ -36,7 +36,7 @@ def sent(bus: Bus) -> Message:
     [lease] = taken.leases
     bus.main.nack(lease.job, lease.fence, 0, attempted=False)
     assert lease.batch and lease.receiver
-    return compose(lease.batch, lease.receiver, taken.now_ms)
+    return compose(lease.batch, lease.receiver, taken.now_ms, lease.dropped)
 
 
 def headers_of(message: Message) -> dict[str, str]:
@@ -55,6 +55,8 @@ def receiver(secret: str | None) -> Receive:
 
 
 def test_the_headers_are_the_headers(bus):
+    publish(bus, "shop", "orders", json.dumps([event(3)]).encode())
+    bus.lanes.drop("mailer", "0", 1, "memory")
     table = re.findall(r"^\| `([\w-]+)` \|", RECEIVING, re.M)
     assert sorted(table) == sorted(headers_of(sent(bus)))
 

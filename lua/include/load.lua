@@ -15,13 +15,19 @@ end
 
 -- A lane's oldest batch, closed now and not before: while a lane waits, its current batch goes on
 -- filling. A batch that vanished from Redis is given as empty: its holder acknowledges it away.
+-- With it comes what was dropped, and not told yet.
 local function open_batch(k, lane_id)
   local lane_key = k.lane .. lane_id
   local bid = redis.call('LINDEX', k.batches .. lane_id, 0) or ''
   local key = k.batch .. bid
-  if bid ~= '' and redis.call('HGET', lane_key, 'cur') == bid then
+  local lane = redis.call('HMGET', lane_key, 'cur', 'dropped')
+  if bid ~= '' and lane[1] == bid then
     close_current(lane_key, batch_events(key))
   end
+  if lane[2] then -- see untold.lua
+    redis.call('HSET', lane_key, 'told', string.match(lane[2], '%d+$') or 0)
+  end
   redis.call('HDEL', lane_key, 'hold')
-  return bid, redis.call('TYPE', key).ok == 'list' and redis.call('LRANGE', key, 0, -1) or {}
+  local items = redis.call('TYPE', key).ok == 'list' and redis.call('LRANGE', key, 0, -1) or {}
+  return bid, items, lane[2] or ''
 end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ from routemaster.store.replies import number, text
 # Promoted in one take. More stay due and are promoted by the next.
 PROMOTIONS = 1000
 HEADER_ITEMS = 5
+RANGE = re.compile(rb"(\d{1,15})-(\d{1,15})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Lease:
     bid: str
     batch: Batch | None
     receiver: Receiver | None
+    # First and last numbers of what was dropped in this lane, and not told yet.
+    dropped: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,16 @@ class Taken:
     now_ms: int
     next_due_ms: int | None
     leases: list[Lease]
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A job that nobody runs until it is released, since when and why."""
+
+    queue: str
+    job: bytes
+    at_ms: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +247,19 @@ class JobQueue:
             if cursor == b"0":
                 return found
 
+    def quarantined(self) -> list[Quarantined]:
+        found = pairs(self._link.call("HGETALL", self._quarantine))
+        return sorted(
+            (Quarantined(self.name, job, *why(row)) for job, row in found),
+            key=lambda one: (one.at_ms, one.job),
+        )
+
+    def release(self, job: bytes, now_ms: int | str = "") -> bool:
+        """Due now; False when it is not in quarantine."""
+        where = [self._index, self._scheduled, self._quarantine, self._reclaims]
+        args = [job, now_ms, self._keys.wake_channel]
+        return bool(self._link.run(scripts.load().queue_release, where, args))
+
     def due(self) -> int:
         """How many jobs could run now, by Redis' own clock."""
         (seconds, _), instant = self._link.many([("TIME",), ("LLEN", self._instant)])
@@ -255,6 +282,15 @@ class JobQueue:
         )
 
 
+def why(row: bytes) -> tuple[int, str]:
+    """Since when a job is in quarantine, and the reason; Redis may hold anything."""
+    try:
+        at, reason = msgpack.unpackb(row, unicode_errors="replace")
+        return int(at), str(reason)
+    except (ValueError, TypeError, msgpack.UnpackException):
+        return 0, "unknown"
+
+
 def subscriber_of(job: bytes) -> str:
     _, (subscriber, _) = msgpack.unpackb(job)
     return str(subscriber)
@@ -266,9 +302,14 @@ def taken(reply: Reply) -> Taken:
 
 
 def lease(row: list[Any]) -> Lease:
-    job, fence, bid, items, fields = row
+    job, fence, bid, items, fields, dropped = row
     held = batch(bid.decode(), items)
-    return Lease(job, fence.decode(), bid.decode(), held, receiver(held, fields) if held else None)
+    reached = receiver(held, fields) if held else None
+    return Lease(job, fence.decode(), bid.decode(), held, reached, ranges(dropped))
+
+
+def ranges(text: bytes) -> tuple[tuple[int, int], ...]:
+    return tuple((int(first), int(last)) for first, last in RANGE.findall(text))
 
 
 def receiver(held: Batch, fields: list[bytes | None]) -> Receiver:

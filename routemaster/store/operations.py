@@ -6,14 +6,14 @@ Nothing is written for a batch before its first attempt: until then its lane kno
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from routemaster.domain.attempt import DELIVERED, DROPPED, Attempt
 from routemaster.domain.batch import Batch
 from routemaster.domain.job import deliver
 from routemaster.domain.lane import lane_id
 from routemaster.store import scripts
-from routemaster.store.jobs import HEADER_ITEMS, batch
+from routemaster.store.jobs import HEADER_ITEMS, batch, why
 from routemaster.store.keys import Keys
 from routemaster.store.link import Link
 from routemaster.store.subscribers import MAIN
@@ -39,11 +39,20 @@ class Operation:
     events: int
     first_seq: int
     attempts: tuple[Attempt, ...]
+    reason: str = ""  # why its job was set aside: then nobody tries it until it is redelivered
 
     @property
     def place(self) -> tuple[int, str]:
         """Where it stands in a listing; no two share one."""
         return self.updated_ms, self.bid
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Batches that a worker has, and those whose job is in quarantine, with the reason."""
+
+    running: set[str] = field(default_factory=set)
+    set_aside: dict[str, str] = field(default_factory=dict)
 
 
 class Operations:
@@ -57,8 +66,8 @@ class Operations:
         for name in [waiting.subscriber] if waiting else subscribers:
             attempts = [row for row in self._history(name, now_ms) if row.bid == bid]
             if waiting or attempts:
-                running = self._running(name, [waiting] if waiting else [])
-                return operation(bid, name, waiting, attempts, running)
+                held = self._held(name, [waiting] if waiting else [])
+                return operation(bid, name, waiting, attempts, held)
         return None
 
     def recent(self, subscriber: str, most_waiting: int, now_ms: int) -> list[Operation]:
@@ -68,9 +77,9 @@ class Operations:
             tried.setdefault(row.bid, []).append(row)
         unsettled = [bid for bid, rows in tried.items() if rows[-1].outcome != DELIVERED]
         waiting = self._waiting([*self._queued(subscriber, most_waiting), *unsettled])
-        running = self._running(subscriber, waiting.values())
+        held = self._held(subscriber, waiting.values())
         found = [
-            operation(bid, subscriber, waiting.get(bid), tried.get(bid, []), running)
+            operation(bid, subscriber, waiting.get(bid), tried.get(bid, []), held)
             for bid in tried.keys() | waiting.keys()
         ]
         return sorted(found, key=lambda one: one.place, reverse=True)
@@ -125,28 +134,36 @@ class Operations:
                 found[bid] = held
         return found
 
-    def _running(self, subscriber: str, waiting: Iterable[Batch]) -> set[str]:
-        """Batches that a worker holds: the first of each lane whose job is pending."""
+    def _held(self, subscriber: str, waiting: Iterable[Batch]) -> Held:
+        """The first batches of lanes whose job is pending, or in quarantine."""
         k = self._keys
         lanes = sorted({held.lane for held in waiting})
         if not lanes:
-            return set()
-        jobs = [deliver(subscriber, lane).dump() for lane in lanes]
-        states = self._link.call("HMGET", k.index(MAIN), *jobs)
-        held = [
-            lane for lane, state in zip(lanes, states, strict=True) if (state or b"")[:1] == b"p"
-        ]
+            return Held()
+        jobs = {lane: deliver(subscriber, lane).dump() for lane in lanes}
+        states = self._link.call("HMGET", k.index(MAIN), *jobs.values())
+        state_of = {lane: (state or b"")[:1] for lane, state in zip(lanes, states, strict=True)}
+        held = [lane for lane in lanes if state_of[lane] in (b"p", b"q")]
         prefix = k.lane_batches_prefix + lane_id(subscriber, "")
         heads = self._link.many([("LINDEX", prefix + lane, 0) for lane in held])
-        return {head.decode() for head in heads if head}
+        rows = self._link.many([("HGET", k.quarantine(MAIN), jobs[lane]) for lane in held])
+        found = Held()
+        for lane, head, row in zip(held, heads, rows, strict=True):
+            if head and state_of[lane] == b"p":
+                found.running.add(head.decode())
+            elif head:
+                found.set_aside[head.decode()] = why(row or b"")[1]
+        return found
 
 
 def operation(
-    bid: str, subscriber: str, waiting: Batch | None, attempts: list[Attempt], running: set[str]
+    bid: str, subscriber: str, waiting: Batch | None, attempts: list[Attempt], held: Held
 ) -> Operation:
     last = attempts[-1] if attempts else None
-    if bid in running:
+    if bid in held.running:
         status = RUNNING
+    elif bid in held.set_aside:
+        status = ERROR
     elif waiting:
         status = ERROR if last and last.outcome in FAILURES else QUEUED
     else:
@@ -163,4 +180,5 @@ def operation(
         events=len(waiting.events) if waiting else last.events if last else 0,
         first_seq=source.first_seq,
         attempts=tuple(row for row in attempts if row.outcome != DROPPED),
+        reason=held.set_aside.get(bid, ""),
     )

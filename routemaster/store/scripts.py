@@ -50,6 +50,7 @@ class Scripts:
     queue_nack: Script
     queue_scrub: Script
     queue_audit: Script
+    queue_release: Script
     lane_drop: Script
     lane_hasten: Script
     batches_sweep: Script

@@ -121,6 +121,7 @@ def shown(operation: Operation) -> dict[str, object]:
         "subscriber": operation.subscriber,
         "lane": operation.lane,
         "status": operation.status,
+        "reason": operation.reason or None,
         "created": operation.created_ms,
         "updated": operation.updated_ms,
         "events": operation.events,

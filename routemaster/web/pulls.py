@@ -78,7 +78,7 @@ def blueprint(bus: Bus, callers: Callers, room: Room) -> Blueprint:
 def batch_of(found: Pulled) -> Response:
     lease = found.lease
     assert lease and lease.batch and lease.receiver
-    message = compose(lease.batch, lease.receiver, found.now_ms)
+    message = compose(lease.batch, lease.receiver, found.now_ms, lease.dropped)
     response = Response(message.body)
     for header in message.headers:
         name, _, value = header.partition(":")

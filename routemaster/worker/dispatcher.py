@@ -56,7 +56,7 @@ class Dispatcher:
         self._worker = worker
         self._dice = dice
         self._slots = bus.settings.worker_threads
-        self._lease_ms = lease_ms(bus.settings.timeout_s)
+        self._lease_ms = round(bus.settings.lease_s * 1000)
         self._held: dict[str, Held] = {}  # by fence
         self._owed: list[Call] = []  # acks and nacks, in order
         # One exchange with Redis at a time; meanwhile deliveries go on.
@@ -258,7 +258,7 @@ class Dispatcher:
         now_ms = self._now_ms()
         held = Held(lease, lease.batch, lease.receiver, 0, now_ms, now_ms + self._lease_ms // 3)
         try:
-            message = compose(lease.batch, lease.receiver, redis_now_ms)
+            message = compose(lease.batch, lease.receiver, redis_now_ms, lease.dropped)
             held.sent_bytes = len(message.body)
             self._courier.send(lease.fence, message)
         except Exception:  # whatever a stored callback or secret may be: the others must go on
@@ -332,11 +332,6 @@ class Dispatcher:
                 attempt=attempt,
             )
         )
-
-
-def lease_ms(timeout_s: float) -> int:
-    """Longer than any delivery can take, or a batch could go out twice without a fault."""
-    return round(timeout_s * 1500) + 5000
 
 
 def report(held: Held, response: Response, outcome: Outcome, wait_ms: int, took_ms: int) -> None:

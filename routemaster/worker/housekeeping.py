@@ -6,6 +6,7 @@ import logging
 
 from routemaster.bus import Bus
 from routemaster.errors import StoreUnavailable
+from routemaster.store.jobs import JobQueue
 
 AUDIT_EVERY_MS = 60_000
 
@@ -22,15 +23,18 @@ class Housekeeping:
         bus = self._bus
         bus.workers.beat(self._worker)
         for queue in (bus.main, bus.aux):
-            moved, quarantined = queue.scrub()
-            if moved or quarantined:
-                log.warning(
-                    "scrubbed queue=%s moved=%s quarantined=%s", queue.name, moved, quarantined
-                )
+            self._scrub(queue)
         bus.lanes.sweep()
         if bus.clock.mono_ms() >= self._audit_at_ms:
             self._audit_at_ms = bus.clock.mono_ms() + AUDIT_EVERY_MS
             self._audit()
+
+    def _scrub(self, queue: JobQueue) -> None:
+        moved, quarantined = queue.scrub(quarantine_after=self._bus.settings.max_reclaims)
+        if moved or quarantined:
+            log.warning("scrubbed queue=%s moved=%s quarantined=%s", queue.name, moved, quarantined)
+        for one in queue.quarantined() if quarantined else ():
+            log.error("quarantined queue=%s job=%r reason=%r", one.queue, one.job, one.reason)
 
     def goodbye(self) -> None:
         try:

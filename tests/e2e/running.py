@@ -126,7 +126,7 @@ class Client:
 class RunningBus:
     def __init__(self, redis: RedisServer, **env: str) -> None:
         self.redis = redis
-        self._env = env
+        self.env = env
         self.web = WebProcess(redis.url, ROUTEMASTER_WEB_PROCESSES="1", **env).launch()
         self.workers: list[WorkerProcess] = []
 
@@ -138,7 +138,7 @@ class RunningBus:
         return self
 
     def launch_worker(self, **env: str) -> WorkerProcess:
-        self.workers.append(WorkerProcess(self.redis.url, **self._env, **env))
+        self.workers.append(WorkerProcess(self.redis.url, **self.env, **env))
         return self.workers[-1]
 
     def start_worker(self, **env: str) -> WorkerProcess:

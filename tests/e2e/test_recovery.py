@@ -136,6 +136,37 @@ def test_a_stopped_worker_finishes_what_it_can_and_gives_the_rest_back(bus, make
     assert stuck.deliveries[0].bid == stuck.deliveries[1].bid
 
 
+def test_a_job_that_kills_its_workers_is_set_aside_and_stops_nobody(bus, make_receiver, topic):
+    deadly, good = make_receiver(), make_receiver()
+    publisher, victim, other = bus.client(), bus.client(), bus.client()
+    victim.subscribe(deadly, topic)
+    other.subscribe(good, topic, max=1)
+    bus.env["ROUTEMASTER_MAX_RECLAIMS"] = "3"
+    try:
+        for number in (1, 2, 3):
+            held_in_mid_air(deadly)
+            bus.start(workers=2)
+            publisher.publish(topic, event(number))
+            deadly.wait_for_deliveries(number)
+            # It dies of that one alone: a batch that is delivered meanwhile counts no deaths.
+            eventually(lambda: queued(other) == 0, good.summary)
+            holder(bus).kill()
+            end_leases(bus)
+    finally:
+        del bus.env["ROUTEMASTER_MAX_RECLAIMS"]
+    first = deadly.deliveries[0].bid
+    eventually(lambda: victim.operation(first)["reason"], lambda: bus.workers[-1].log())
+    publisher.publish(topic, *events(4, 9))
+    assert good.wait_for_events(9) == list(range(1, 10))
+    assert victim.operation(first)["status"] == "ERROR"
+    assert "its lease expired 3 times" in victim.operation(first)["reason"]
+    assert "quarantined queue=main" in "".join(worker.log() for worker in bus.workers)
+    assert len(deadly.deliveries) == 3
+    deadly.script = in_turn()
+    victim.redeliver(first)
+    assert deadly.wait_for_events(12)[3:] == list(range(1, 10))
+
+
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_worker_outlives_redis(bus, receiver, topic, end):
     worker = bus.start_worker()

@@ -237,6 +237,10 @@ def pause(world: World) -> None:
     world.bus.main.ack(world.lease.job, world.lease.fence, world.lease.bid, now_ms=NOW)
 
 
+def set_aside(world: World) -> None:
+    world.bus.main.scrub(100, 1, NOW + 1000)
+
+
 def one_in_time(world: World) -> None:
     world.publish(30, "y", 1)
 
@@ -273,6 +277,7 @@ ROWS: dict[str, Row] = {
     "queue_scrub": (nothing, lambda w, link: main(w, link).scrub(100, 1, NOW + 1000)),
     "queue_scrub: pulled": (pulled, lambda w, link: main(w, link).scrub(100, 1, NOW + 1000)),
     "queue_audit": (lose_job, lambda w, link: main(w, link).audit(now_ms=NOW)),
+    "queue_release": (set_aside, lambda w, link: main(w, link).release(w.lease.job, NOW)),
     "lane_drop": (nothing, lambda w, link: lanes(w, link).drop("s", "0", 9, "age", NOW)),
     "lane_drop: all": (fill_instant, lambda w, link: lanes(w, link).drop("t", "0", 9, "age", NOW)),
     "lane_hasten": (one_in_time, hasten),

@@ -13,6 +13,7 @@ import msgpack
 
 from routemaster.domain.job import Job as PackedJob
 from routemaster.domain.lane import lane_id, split_lane_id
+from routemaster.store.jobs import ranges
 from routemaster.store.keys import Keys
 from tests.lua.model import Model
 
@@ -116,6 +117,8 @@ def lane_problems(view: View, lane: str) -> list[str]:
     state = view.dump[k.lane_prefix + lane]
     bids, batches = view.get(k.lane_batches_prefix + lane, []), view.batches(lane)
     found = []
+    if len(ranges(state.get(b"dropped", b""))) > 2:
+        found.append(f"{lane}: more untold ranges than can be: {state[b'dropped']!r}")
     if b"cur" in state and [state[b"cur"]] != bids[-1:]:
         found.append(f"{lane}: the current batch is not the last")
     events = [int(event) for batch in batches for event in batch[5:]]
@@ -193,6 +196,11 @@ def observed(dump: Dump, keys: Keys) -> dict[str, Any]:
             "seq": int(state[b"seq"]),
             "open": b"cur" in state,
             "hold": int(state.get(b"hold", 0)),
+            "untold": {
+                number
+                for first, last in ranges(state.get(b"dropped", b""))
+                for number in range(first, last + 1)
+            },
             "batches": [(int(b[1]), int(b[2]), int(b[4]), b[5:]) for b in view.batches(lane)],
         }
     return seen
@@ -235,6 +243,7 @@ def expected(model: Model) -> dict[str, Any]:
                 "seq": lane.total - unclosed,
                 "open": lane.is_open,
                 "hold": lane.hold,
+                "untold": lane.untold,
                 "batches": [(b.created, b.attempts, b.first, b.events) for b in lane.batches],
             }
     return want

@@ -36,6 +36,7 @@ class Job:
     holder: tuple[str, str] = ("", "")
     fence: str = ""
     reclaims: int = 0
+    told: frozenset[int] = frozenset()  # dropped numbers that its holder knows of
 
 
 @dataclass(eq=False)
@@ -60,6 +61,7 @@ class Lane:
     is_open: bool = False  # the last batch takes more events
     total: int = 0  # sequence number of the last event
     hold: int = 0
+    untold: set[int] = field(default_factory=set)  # dropped, and the subscriber does not know
     idle_since: int = 0
     job: Job | None = None
 
@@ -249,6 +251,7 @@ class Model:
         del lane.batches[from_ : from_ + most]
         for first, last in ranges(gone):
             lane.owner.drops.append((lane.name, first, last, reason, now))
+            lane.untold |= set(range(first, last + 1))
         if not lane.batches:
             self.forget(lane)
             lane.hold, lane.idle_since = 0, now
@@ -279,6 +282,8 @@ class Model:
                 continue
             self.lease(job, now + lease_ms, (worker, lease_id))
             taken.append(job)
+        for job in taken:
+            self.tell(job)
         return taken
 
     def lease(self, job: Job, until: int, holder: tuple[str, str]) -> None:
@@ -287,6 +292,12 @@ class Model:
         if job.lane:
             job.lane.hold = 0
             job.lane.is_open &= len(job.lane.batches) > 1
+
+    @staticmethod
+    def tell(job: Job) -> Job:
+        if job.lane:
+            job.told = frozenset(job.lane.untold)
+        return job
 
     def pull(self, name, lease_id, lease_ms, repeated, now) -> str | Job:
         owner = self.subscribers.get(name)
@@ -297,11 +308,11 @@ class Model:
         for job in held:
             if job.holder[0] == who and job.holder[1].split("/")[0] == lease_id:
                 job.until, job.holder = now + lease_ms, (who, pull_lease(job, lease_id, now))
-                return job
+                return self.tell(job)
         if owner.pulls and owner.waiting and owner.active() < owner.slots():
             job = owner.waiting.pop(0)
             self.lease(job, now + lease_ms, (who, pull_lease(job, lease_id, now)))
-            return job
+            return self.tell(job)
         return "none" if owner.pulls else "pushed"
 
     def ack(self, name: str, job: Job, points: int, now: int) -> None:
@@ -309,7 +320,9 @@ class Model:
         if not lane:
             del self.queues[name].jobs[job.packed]
             return
-        lane.owner.sent += len(lane.batches.pop(0).events)
+        gone = lane.batches.pop(0)
+        lane.owner.sent += len(gone.events)
+        lane.untold -= job.told
         lane.owner.health = min(100, lane.owner.health + points)
         job.reclaims = 0
         if not lane.batches:
@@ -354,6 +367,13 @@ class Model:
                 queue.instant.insert(0, job)
         quarantined = sum(job.state == "q" for job in expired)
         return len(expired) - quarantined, quarantined
+
+    def release(self, name: str, packed: bytes, now: int) -> bool:
+        job = self.queues[name].jobs.get(packed)
+        if not job or job.state != "q":
+            return False
+        job.state, job.due = "s", now
+        return True
 
     def make_due(self, queue: Queue, job: Job) -> None:
         if not job.lane:

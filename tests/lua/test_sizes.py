@@ -299,6 +299,18 @@ def workers(bus: Bus, size: int) -> None:
     for number in range(min(size, 1001)):
         bus.workers.beat(f"w{number}", NOW)
     assert bus.link.call("HLEN", bus.keys.workers) == min(size, 1001)
+    bus.workers.beat("last", NOW + 3_600_000)
+    assert bus.link.call("HKEYS", bus.keys.workers) == [b"last"]
+
+
+def release(bus: Bus, size: int) -> None:
+    for number in range(min(size, 1001)):
+        bus.aux.push(b"job%d" % number)
+    bus.aux.take("w", "l", 100, size, now_ms=NOW)
+    assert bus.aux.scrub(size, 1, NOW + 100) == (0, min(size, 1001))
+    for one in bus.aux.quarantined():
+        assert bus.aux.release(one.job, NOW)
+    assert len(bus.aux.snapshot().scheduled) == min(size, 1001)
 
 
 ROWS: dict[Row, list[str]] = {
@@ -314,6 +326,7 @@ ROWS: dict[Row, list[str]] = {
     audit: ["queue_audit", "subscriber_audit"],
     drop: ["lane_drop"],
     hasten: ["lane_hasten"],
+    release: ["queue_release", "queue_scrub"],
     unsubscribe_batches: ["subscriber_remove", "batches_sweep"],
     unsubscribe_lanes: ["subscriber_remove", "batches_sweep"],
     topics_of_a_subscriber: ["subscriber_set", "subscriber_leave", "subscriber_remove"],

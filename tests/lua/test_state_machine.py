@@ -277,6 +277,7 @@ class Machine(RuleBasedStateMachine):
         assert pulled.until_ms == found.until
         self.same_batch(lease, found.lane)
         assert lease.receiver.secrets == found.lane.owner.secrets(self.now)
+        assert numbers(lease.dropped) == found.told
         self.held.append(Held("main", lease.job, lease.fence, lease.bid))
         held = self.bus.pulls.held(name, lease.bid)
         assert held and (held.job, held.fence) == (lease.job, lease.fence)
@@ -327,6 +328,13 @@ class Machine(RuleBasedStateMachine):
     def scrub(self, queue, most, limit) -> None:
         answer = self.model.scrub(queue, most % 5, limit, self.now)
         assert self.queues[queue].scrub(most % 5, limit, self.now) == answer
+
+    @rule(queue=st.sampled_from(["main", "main", "aux"]), which=pick)
+    def release(self, queue, which) -> None:
+        jobs = sorted(self.model.queues[queue].jobs.values(), key=lambda job: job.state != "q")
+        packed = jobs[which % min(2, len(jobs))].packed if jobs else b"nobody's"
+        released = self.model.release(queue, packed, self.now)
+        assert self.queues[queue].release(packed, self.now) == released
 
     @rule(limit=st.integers(0, 2))
     def workers_die(self, limit) -> None:
@@ -396,6 +404,7 @@ class Machine(RuleBasedStateMachine):
             if job.lane:
                 self.same_batch(lease, job.lane)
                 assert lease.receiver.secrets == job.lane.owner.secrets(self.now)
+                assert numbers(lease.dropped) == job.told
 
     def a_topic(self, which: int) -> str:
         return sorted(self.model.topics or TOPICS)[which % max(1, len(self.model.topics))]
@@ -432,6 +441,10 @@ class Machine(RuleBasedStateMachine):
 
     def stale(self) -> list[Held]:
         return [held for held in self.held if not self.job_of(held)]
+
+
+def numbers(ranges) -> set[int]:
+    return {number for first, last in ranges for number in range(first, last + 1)}
 
 
 def run(server, config, examples: int, steps: int) -> None:

@@ -138,6 +138,46 @@ def test_a_waiting_one_is_delivered_now(bus, alice, queued):
     assert take(bus).bid == queued[0]
 
 
+def set_aside(bus: Bus) -> bytes:
+    """A job whose worker is never heard of again."""
+    lease = take(bus)
+    assert bus.main.scrub(100, 1, bus.clock.now_ms() + 3_600_000) == (0, 1)
+    return lease.job
+
+
+def test_one_whose_workers_die_says_so_and_is_tried_again_when_asked(bus, alice, queued):
+    set_aside(bus)
+    [first, *others] = by_age(alice)
+    assert (first["status"], first["attempts"]) == ("ERROR", [])
+    assert first["reason"] == "its lease expired 1 times, last with worker worker-1"
+    assert [(op["status"], op["reason"]) for op in others] == [("QUEUED", None)] * 2
+    assert alice.get(f"/operations/{queued[0]}").get_json() == first
+    assert takeable(bus) == []
+    assert alice.post(f"/operations/{queued[0]}/redeliver").status_code == 202
+    assert take(bus).bid == queued[0]
+    assert by_age(alice)[0]["reason"] is None
+
+
+def test_behind_one_that_was_set_aside_redelivering_releases_the_lane(bus, alice, queued):
+    set_aside(bus)
+    assert alice.post(f"/operations/{queued[2]}/redeliver").status_code == 202
+    assert take(bus).bid == queued[0]  # in its order
+
+
+def test_one_in_flight_is_left_to_its_worker(bus, alice, queued):
+    lease = take(bus)
+    assert alice.post(f"/operations/{queued[0]}/redeliver").status_code == 202
+    assert takeable(bus) == []
+    assert bus.main.ack(lease.job, lease.fence, lease.bid)
+
+
+def test_a_reason_that_is_none_does_no_harm(bus, alice, queued):
+    job = set_aside(bus)
+    for junk in (b"", b"\xc1", b"x", msgpack.packb([1]), msgpack.packb(["a", b"\xff"])):
+        bus.link.call("HSET", bus.keys.quarantine("main"), job, junk)
+        assert by_age(alice)[0]["status"] == "ERROR"
+
+
 def test_what_is_gone_says_what_to_do(bus, alice, queued):
     succeed(bus)
     bus.lanes.drop("alice", "0", 1, "operator")
@@ -156,6 +196,8 @@ def test_one_that_is_held_is_resumed_instead(bus, alice, queued, state):
     answer = alice.post(f"/operations/{queued[0]}/redeliver")
     assert answer.status_code == 409
     assert "resume" in answer.get_json()["error"]
+    assert alice.post("/subscriber/resume").status_code == 204
+    assert take(bus).bid == queued[0]
 
 
 def test_others_see_nothing(bus, bob, root, alice, queued):

@@ -207,3 +207,28 @@ def test_without_wake_ups_it_still_delivers(bus, dispatcher, redis_server, recei
 
 def through(proxy: Proxy, settings: Settings) -> Settings:
     return replace(settings, redis_url=proxy.url)
+
+
+def test_what_was_dropped_is_told_until_a_delivery_that_says_so_succeeds(bus, dispatcher, receiver):
+    gate = receiver.gate()
+    receiver.script = in_turn(Answer(500), Answer(gate=gate))
+    follow(bus, "s", receiver)
+    publish_numbers(bus, 1, 2, 3, 4, 5, 6)
+    bus.lanes.drop("s", "0", 2, "memory")
+    step_until(dispatcher, lambda: len(receiver.deliveries) == 2)
+    bus.lanes.drop("s", "0", 1, "memory")  # behind the one in flight, which knows nothing of it
+    gate.set()
+    step_until(dispatcher, lambda: queued(bus, "s") == 0)
+    told = [(d.times, d.headers.get("routemaster-dropped")) for d in receiver.deliveries]
+    assert told == [([3], "1-2"), ([3], "1-2"), ([5], "4-4"), ([6], None)]
+    assert [delivery.sequence[0] for delivery in receiver.deliveries] == [3, 3, 5, 6]
+
+
+def test_a_new_event_tells_of_a_lane_that_was_dropped_whole(bus, dispatcher, receiver):
+    follow(bus, "s", receiver)
+    publish_numbers(bus, 1, 2)
+    bus.lanes.drop("s", "0", 9, "memory")
+    publish_numbers(bus, 3)
+    step_until(dispatcher, lambda: queued(bus, "s") == 0)
+    [delivery] = receiver.deliveries
+    assert (delivery.times, delivery.headers["routemaster-dropped"]) == ([3], "1-2")
