@@ -330,3 +330,13 @@ def test_where_too_many_wait_the_next_is_sent_away(make_bus, settings, client_na
     caller.follow("orders", **PULL)
     answer = take(caller, "?wait=20")
     assert (answer.status_code, answer.headers["Retry-After"]) == (204, "1")
+
+
+def test_what_was_dropped_is_told_with_the_next_batch(bus, alice, puller):
+    bus.lanes.drop("bob", "0", 1, "memory")
+    alice.publish("orders", event(4))
+    answer = take(puller)
+    assert (numbers(answer), answer.headers["Routemaster-Dropped"]) == ([4], "1-3")
+    assert puller.delete(f"/subscriber/batch/{answer.headers['webhook-id']}").status_code == 204
+    alice.publish("orders", event(5))
+    assert "Routemaster-Dropped" not in take(puller).headers
