@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
-from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow import fs
+from pyarrow import fs as arrow_fs
 
-from routemaster.domain.datasets import FILE_NAME, METADATA_KEY, Dataset
+from routemaster.domain.datasets import Dataset
+from routemaster.export.files import DataFile, listing
+from routemaster.export.folder import Folder
 
 Say = Callable[[str], None]
-PARTITION = re.compile(r"date=(\d{4}-\d{2}-\d{2})", re.ASCII)
-ARROW_TYPES = {
-    "string": [pa.string(), pa.large_string()],
-    "int32": [pa.int32()],
-    "int64": [pa.int64()],
-    "double": [pa.float64()],
-    "timestamp": [pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")],
-}
-# Footers are small and far away: on an object store the wait for them is all that costs.
-THREADS = 16
 
 
 class NoExport(Exception):
@@ -36,13 +23,11 @@ class NoExport(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    path: str  # as Spark is to read it
+    """A file that is good to read, and its path as Spark knows it."""
+
+    path: str
     key: str  # dataset/date=.../name, as messages show it
-    day: date
-    kind: str
-    first: str
-    last: str
-    suffix: str
+    data: DataFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,134 +35,38 @@ class Root:
     """The export's directory, in whatever file system its URL names."""
 
     url: str
-    files: fs.FileSystem
-    base: str
+    folder: Folder
 
     @classmethod
     def open(cls, url: str) -> Root:
-        files, base = fs.FileSystem.from_uri(as_uri(url))
-        if files.get_file_info(base).type != fs.FileType.Directory:
-            raise NoExport(f"{url}: no such directory; --input is where the bus exports to")
-        return cls(url.rstrip("/"), files, base.rstrip("/"))
+        try:
+            # s3a is what Spark's file system is called, s3 is Arrow's.
+            folder = Folder.of(re.sub(r"^s3[an]://", "s3://", url))
+            kind = folder.fs.get_file_info(folder.root).type
+        except (OSError, ValueError) as error:  # pyarrow's own errors are children of these
+            raise NoExport(f"--input {url}: {error}") from None
+        if kind != arrow_fs.FileType.Directory:
+            raise NoExport(f"--input {url}: no such directory; it is where the bus exports to")
+        # A path of this machine says so, because on a cluster a bare path is the default's.
+        local = folder.is_local
+        return cls(f"file://{folder.root}" if local else url.rstrip("/"), folder)
 
-    def names(self, folder: str) -> list[str]:
-        selector = fs.FileSelector(f"{self.base}/{folder}", allow_not_found=True)
-        return sorted(info.base_name for info in self.files.get_file_info(selector))
-
-
-def as_uri(url: str) -> str:
-    if "://" not in url:
-        return Path(url).resolve().as_uri()
-    return re.sub(r"^s3[an]://", "s3://", url)  # Spark's name for it, and Arrow's
+    def key_of(self, path: str) -> str:
+        return path.removeprefix(self.folder.root).lstrip("/")
 
 
 def files_of(
     root: Root, dataset: Dataset, first_day: date | None, last_day: date | None, say: Say
 ) -> list[ExportFile]:
     """The files that together hold each row once, as far as names can tell: see `overlapping`."""
-    found = [
-        file
-        for day in days_of(root, dataset, first_day, last_day, say)
-        for file in listed(root, dataset, day, say)
-    ]
-    with ThreadPoolExecutor(THREADS) as pool:
-        wrongs = list(pool.map(lambda file: what_is_wrong(root, dataset, file), found))
-    for file, wrong in zip(found, wrongs, strict=True):
-        if wrong:
-            say(f"skipped {file.key}: {wrong}")
-    return without_covered(file for file, wrong in zip(found, wrongs, strict=True) if not wrong)
-
-
-def days_of(
-    root: Root, dataset: Dataset, first_day: date | None, last_day: date | None, say: Say
-) -> list[date]:
-    days = []
-    for name in root.names(dataset.name):
-        if hidden(name):
-            continue
-        day = day_of(name)
-        if day is None:
-            say(f"skipped {dataset.name}/{name}: not a partition like date=2026-03-02")
-        elif (first_day is None or first_day <= day) and (last_day is None or day <= last_day):
-            days.append(day)
-    return days
-
-
-def day_of(name: str) -> date | None:
-    match = PARTITION.fullmatch(name)
-    try:
-        return date.fromisoformat(match[1]) if match else None
-    except ValueError:
-        return None
-
-
-def hidden(name: str) -> bool:
-    return name.startswith((".", "_"))
-
-
-def listed(root: Root, dataset: Dataset, day: date, say: Say) -> list[ExportFile]:
-    folder = f"{dataset.name}/date={day}"
-    files = []
-    for name in root.names(folder):
-        match = FILE_NAME.fullmatch(name)
-        if match:
-            key = f"{folder}/{name}"
-            files.append(ExportFile(f"{root.url}/{key}", key, day, *match.groups()))
-        elif not hidden(name):
-            say(f"skipped {folder}/{name}: not a file of the export")
-    return files
-
-
-def what_is_wrong(root: Root, dataset: Dataset, file: ExportFile) -> str:
-    """'' when the file may be read. Looks at its head or its footer, not at its rows."""
-    try:
-        with root.files.open_input_file(f"{root.base}/{file.key}") as opened:
-            if file.suffix == "jsonl":
-                return wrong_tag(tag_of_jsonl(opened.read(1000)), dataset)
-            schema = pq.ParquetFile(opened).schema_arrow
-    except (pa.ArrowException, OSError) as error:
-        return f"not readable: {str(error).splitlines()[0]}"
-    tag = (schema.metadata or {}).get(METADATA_KEY.encode(), b"").decode(errors="replace")
-    return wrong_tag(tag, dataset) or wrong_columns(schema, dataset)
-
-
-def tag_of_jsonl(head: bytes) -> str:
-    try:
-        return str(json.loads(head.partition(b"\n")[0])[METADATA_KEY])
-    except (ValueError, KeyError, TypeError):
-        return ""
-
-
-def wrong_tag(tag: str, dataset: Dataset) -> str:
-    if not tag:
-        return f"does not say that it is {dataset.tag}"
-    return "" if tag == dataset.tag else f"is {tag}, and these reports read {dataset.tag}"
-
-
-def wrong_columns(schema: pa.Schema, dataset: Dataset) -> str:
-    for column in dataset.columns:
-        at = schema.get_field_index(column.name)
-        if at < 0:
-            return f"has no column {column.name}"
-        if schema.field(at).type not in ARROW_TYPES[column.kind]:
-            return f"column {column.name} is {schema.field(at).type}, not {column.kind}"
-    return ""
-
-
-def without_covered(files: Iterable[ExportFile]) -> list[ExportFile]:
-    """Leaves out what lies within the range of another file of its day.
-
-    Bad files must be gone by now: a broken `day` file is no reason to ignore its parts.
-    """
-    # Widest first among equals, then the compacted one, then Parquet.
-    ordered = sorted(files, key=lambda file: (file.suffix != "parquet", file.kind != "day"))
-    ordered.sort(key=lambda file: file.last, reverse=True)
-    ordered.sort(key=lambda file: (file.day, file.first))
-    kept: list[ExportFile] = []
-    for file in ordered:
-        if not (kept and kept[-1].day == file.day and file.last <= kept[-1].last):
-            kept.append(file)
-    return kept
+    since = first_day.isoformat() if first_day else ""
+    until = last_day.isoformat() if last_day else "9999-12-31"
+    found = listing(root.folder, dataset, since, until)
+    for bad in found.skipped:
+        if not bad.is_covered:
+            say(f"skipped {root.key_of(bad.path)}: {bad.why}")
+    keys = [(root.key_of(file.path), file) for file in found.files]
+    return [ExportFile(f"{root.url}/{key}", key, file) for key, file in keys]
 
 
 def overlapping(files: list[ExportFile]) -> set[ExportFile]:
@@ -188,6 +77,6 @@ def overlapping(files: list[ExportFile]) -> set[ExportFile]:
     """
     shared: set[ExportFile] = set()
     for one, other in pairwise(files):
-        if one.day == other.day and other.first <= one.last:
+        if one.data.date == other.data.date and other.data.first <= one.data.last:
             shared |= {one, other}
     return shared

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from routemaster.domain.datasets import METADATA_KEY, Dataset
+from routemaster.export.files import JSONL, PARQUET
 from spark_jobs.files import ExportFile, Root, Say, files_of, overlapping
 from spark_jobs.schemas import schema_of
 
@@ -57,19 +58,18 @@ def each_once(rows: DataFrame, dataset: Dataset) -> DataFrame:
 
 def load(spark: SparkSession, dataset: Dataset, files: Iterable[ExportFile]) -> DataFrame:
     schema = schema_of(dataset)
-    paths = {suffix: [f.path for f in files if f.suffix == suffix] for suffix in SUFFIXES}
+    paths = {
+        suffix: [f.path for f in files if f.data.format == suffix] for suffix in (PARQUET, JSONL)
+    }
     parts = []
-    if paths["parquet"]:
-        parts.append(spark.read.schema(schema).parquet(*paths["parquet"]))
-    if paths["jsonl"]:
-        lines = spark.read.text(paths["jsonl"]).where(~is_tag(F.col("value")))
+    if paths[PARQUET]:
+        parts.append(spark.read.schema(schema).parquet(*paths[PARQUET]))
+    if paths[JSONL]:
+        lines = spark.read.text(paths[JSONL]).where(~is_tag(F.col("value")))
         parts.append(lines.select(parsed(dataset)).select("row.*").drop(BAD_LINE))
     if not parts:
         return spark.createDataFrame([], schema)
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-
-
-SUFFIXES = ("parquet", "jsonl")
 
 
 def parsed(dataset: Dataset) -> Column:
@@ -86,7 +86,7 @@ def without_bad_lines(
     spark: SparkSession, dataset: Dataset, files: list[ExportFile], say: Say
 ) -> list[ExportFile]:
     """One look at all JSON Lines before they are read, so that no file is read in half."""
-    paths = [file.path for file in files if file.suffix == "jsonl"]
+    paths = [file.path for file in files if file.data.format == JSONL]
     if not paths:
         return files
     required = [column.name for column in dataset.columns if not column.nullable]

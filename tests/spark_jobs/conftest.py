@@ -40,3 +40,10 @@ def frame(spark) -> Frame:
         return made
 
     return make
+
+
+def pytest_collection_modifyitems(items):
+    """The first of them waits for the session to start, on a busy machine half a minute."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(240))

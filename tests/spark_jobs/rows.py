@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from routemaster.domain.datasets import METADATA_KEY, Dataset
+from routemaster.export.arrow import schema_of
 
 Row = dict[str, Any]
 START = datetime(2026, 3, 2, tzinfo=UTC)
@@ -46,14 +47,6 @@ BASE: dict[str, Row] = {
     },
 }  # fmt: skip
 
-ARROW = {
-    "string": pa.string(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "double": pa.float64(),
-    "timestamp": pa.timestamp("ms", "UTC"),
-}
-
 
 def at(text: str) -> datetime:
     """`03:10`, `03:10:05.250` or `2 03:10`: a time on the first day, or on a day counted from 0."""
@@ -81,11 +74,6 @@ def attempt_row(dataset: Dataset, created: datetime, wait_ms: int, took_ms: int,
     return row(dataset, **(times | changes))
 
 
-def arrow_schema(dataset: Dataset, tag: str = "") -> pa.Schema:
-    fields = [pa.field(col.name, ARROW[col.kind], col.nullable) for col in dataset.columns]
-    return pa.schema(fields, {METADATA_KEY: tag or dataset.tag})
-
-
 def export_file(
     root: Path,
     dataset: Dataset,
@@ -103,7 +91,8 @@ def export_file(
         lines += [json.dumps(one, default=in_json) for one in rows]
         path.write_text("".join(f"{line}\n" for line in lines))
     else:
-        pq.write_table(pa.Table.from_pylist(list(rows), arrow_schema(dataset, tag)), path)
+        schema = schema_of(dataset).with_metadata({METADATA_KEY: tag or dataset.tag})
+        pq.write_table(pa.Table.from_pylist(list(rows), schema), path)
     return path
 
 
