@@ -17,7 +17,7 @@ from routemaster.errors import InvalidInput
 from routemaster.publish import Publication
 from routemaster.web import tls
 from routemaster.web.answers import SHORT, read
-from routemaster.web.topics import publication
+from routemaster.web.topics import accepted_status, publication
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse
@@ -40,7 +40,11 @@ class Front:
             stored = self._publish(self._publication(environ))
         except Exception as error:  # all of them: Flask's handlers know what to say
             return self._refused(environ, start_response, error)
-        start_response("204 NO CONTENT", self._headers(stored.duplicates))
+        headers = self._headers(stored.duplicates)
+        if accepted_status(environ) == 200:
+            start_response("200 OK", [*headers, ("Content-Length", "0")])
+        else:
+            start_response("204 NO CONTENT", headers)
         return ()
 
     def _publication(self, environ: Environ) -> Publication:

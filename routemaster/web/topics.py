@@ -11,8 +11,10 @@ from routemaster.domain.names import parse_topic
 from routemaster.publish import Publication
 from routemaster.store.topics import TopicSummary
 from routemaster.subscribe import delete_topic
-from routemaster.web.answers import as_json, nothing, read_body
+from routemaster.web.answers import as_json, content_type, nothing, read_body
 from routemaster.web.callers import Callers, credentials
+
+ELIXIR = "routemaster-client-ex-v"
 
 
 def blueprint(bus: Bus, callers: Callers) -> Blueprint:
@@ -21,7 +23,7 @@ def blueprint(bus: Bus, callers: Callers) -> Blueprint:
     @routes.post("/topics/<name>")
     def publish(name: str) -> Response:
         stored = bus.publisher.publish(publication(request.environ, name, read_body()))
-        response = nothing()
+        response = Response(status=accepted_status(request.environ))
         if stored.duplicates:
             response.headers["Routemaster-Duplicates"] = str(stored.duplicates)
         return response
@@ -32,6 +34,8 @@ def blueprint(bus: Bus, callers: Callers) -> Blueprint:
         names = sorted(bus.directory.table.topics)
         return as_json([shown(summary) for summary in bus.topics.summaries(names)])
 
+    # The Go client says `/topic`.
+    @routes.delete("/topic/<name>")
     @routes.delete("/topics/<name>")
     def delete(name: str) -> Response:
         identity = callers.anyone()
@@ -41,12 +45,17 @@ def blueprint(bus: Bus, callers: Callers) -> Blueprint:
     return routes
 
 
+def accepted_status(environ: Mapping[str, Any]) -> int:
+    """204; for the Elixir client, which takes every other status for a failure, 200."""
+    return 200 if environ.get("HTTP_USER_AGENT", "").startswith(ELIXIR) else 204
+
+
 def publication(environ: Mapping[str, Any], topic: str, body: bytes) -> Publication:
     return Publication(
         credentials(environ),
         topic,
         body,
-        environ.get("CONTENT_TYPE", ""),
+        content_type(environ),
         environ.get("HTTP_IDEMPOTENCY_KEY", ""),
     )
 

@@ -303,7 +303,7 @@ class TestNames:
 
 @pytest.mark.usefixtures("busy")
 class TestContentTypes:
-    WRONG = ("", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", ";", "é")
+    WRONG = ("text/plain", "application/x-www-form-urlencoded", "application/jsonx", ";", "é")
 
     @pytest.mark.parametrize("kind", WRONG)
     @pytest.mark.parametrize("path", ["/topics/orders", "/subscription"])
@@ -311,6 +311,19 @@ class TestContentTypes:
         body = json.dumps(EVENT if "topics" in path else SUBSCRIPTION).encode()
         status, answer = refused(alice, redis_server, path, body, content_type=kind)
         assert (status, answer["detail"]["field"]) == (415, "Content-Type")
+
+    @pytest.mark.parametrize("sign", ["Origin", "Sec-Fetch-Site"])
+    @pytest.mark.parametrize("path", ["/topics/orders", "/subscription"])
+    def test_missing_from_a_browser(self, alice, redis_server, path, sign):
+        body = json.dumps(EVENT if "topics" in path else SUBSCRIPTION).encode()
+        status, answer = refused(
+            alice, redis_server, path, body, content_type="", headers={sign: "null"}
+        )
+        assert (status, answer["detail"]["field"]) == (415, "Content-Type")
+
+    def test_missing_from_a_program(self, alice):
+        assert alice.publish("orders", EVENT, content_type="").status_code == 204
+        assert alice.post("/subscription", SUBSCRIPTION, content_type="").status_code == 204
 
     def test_wrong_for_a_token(self, root, redis_server):
         status, answer = refused(

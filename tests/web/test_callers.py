@@ -18,6 +18,7 @@ ROWS: dict[str, tuple[int, ...]] = {
     "GET /topics": (*SHUT, 200, 200, 200),
     "POST /topics/<name>": (*SHUT, 403, 204, 204),
     "DELETE /topics/<name>": (*SHUT, 403, 204, 204),
+    "DELETE /topic/<name>": (*SHUT, 403, 204, 204),
     "POST /subscription": (*SHUT, 204, 204, 403),
     "POST /subscriber": (*SHUT, 204, 204, 403),
     "DELETE /subscription": (*SHUT, 404, 204, 403),
@@ -78,6 +79,7 @@ BODIES: dict[str, object] = {
 }
 PARTS = {
     "/topics/<name>": "/topics/orders",
+    "/topic/<name>": "/topic/orders",
     "/subscription/topics/<topic>": "/subscription/topics/orders",
     "/subscriber/topics/<topic>": "/subscriber/topics/orders",
     "/subscriptions/<name>": "/subscriptions/owner",
