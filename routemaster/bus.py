@@ -19,9 +19,12 @@ from routemaster.store.lanes import LaneStore
 from routemaster.store.link import Link
 from routemaster.store.operations import Operations
 from routemaster.store.pulls import PullStore
+from routemaster.store.series import SeriesStore
+from routemaster.store.sessions import SessionStore
 from routemaster.store.subscribers import SubscriberStore
 from routemaster.store.tokens import TokenStore
 from routemaster.store.topics import TopicStore
+from routemaster.store.traffic import TrafficStore
 from routemaster.store.workers import WorkerStore
 
 
@@ -39,6 +42,9 @@ class Bus:
     operations: Operations
     counters: CounterStore
     workers: WorkerStore
+    traffic: TrafficStore
+    series: SeriesStore
+    sessions: SessionStore
     events: EventStore
     main: JobQueue
     pulls: PullStore
@@ -76,6 +82,9 @@ def assemble(settings: Settings, clock: Clock | None = None) -> Bus:
         operations=Operations(link, keys),
         counters=CounterStore(link, keys),
         workers=WorkerStore(link, keys),
+        traffic=TrafficStore(link, keys),
+        series=SeriesStore(link, keys),
+        sessions=SessionStore(link, keys),
         events=events,
         main=main,
         pulls=PullStore(link, keys, main),

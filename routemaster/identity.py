@@ -61,6 +61,20 @@ class Authenticator:
     def is_root_key(self, token: str) -> bool:
         return same(digest(token), self._root_digest)
 
+    def reference(self, token: str, table: Table) -> str:
+        """What a session keeps in place of a token that is good now."""
+        identity = self._by_token(token, table)
+        return ROOT if identity.is_root else digest(token)
+
+    def referred(self, reference: str, table: Table) -> Identity:
+        """Whom it stands for, as long as the token does."""
+        if reference == ROOT:
+            return ROOT_IDENTITY
+        client = table.clients.get(reference)
+        if client is None:
+            raise Unauthenticated("the token is not known")
+        return Identity(client.name)
+
     def _by_token(self, token: str, table: Table) -> Identity:
         presented = digest(token)
         client = table.clients.get(presented)

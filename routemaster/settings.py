@@ -195,6 +195,9 @@ class Settings:
     digest_auth: bool = _setting(
         "ROUTEMASTER_DIGEST_AUTH", types.boolean, "false", "accept HTTP Digest authentication"
     )
+    dashboard: bool = _setting(
+        "ROUTEMASTER_DASHBOARD", types.boolean, "true", "serve the dashboard at `/dashboard`"
+    )
     operations_max: int = _setting(
         "ROUTEMASTER_OPERATIONS_MAX",
         types.integer(1, 100_000),

@@ -12,6 +12,7 @@ from routemaster.settings import SETTINGS
 from routemaster.store import scripts
 from routemaster.store.keys import Keys
 from routemaster.web import create_app
+from routemaster.web.dashboard.pages import TABS
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -123,6 +124,7 @@ def test_the_api_table_is_the_api(settings):
     served = {
         f"{method} {re.sub(r'<(?:name|topic|token|bid)>', ':x', rule.rule)}"
         for rule in app.url_map.iter_rules()
+        if not rule.rule.startswith("/dashboard")  # pages for people, see below
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
     }
     documented = set()
@@ -134,3 +136,8 @@ def test_the_api_table_is_the_api(settings):
             if path.startswith("/"):
                 documented.add(f"{method} {re.sub(r':[a-z]+', ':x', path)}")
     assert documented == served
+
+
+def test_the_dashboards_table_is_its_pages(settings):
+    tabs = [f"`{tab.path}`" for tab in TABS]
+    assert [row[0] for row in table_rows(README, "## Dashboard")] == tabs

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from routemaster.bus import Bus
 from routemaster.jobs.autodrop import Autodrop
 from routemaster.jobs.monitor import Monitor
+from routemaster.jobs.series import Series
 from routemaster.metrics import adapters
 from routemaster.settings import Settings
+from routemaster.store.series import MINUTE_MS
 
 IsOver = Callable[[], bool]
 Work = Callable[[IsOver], None]
@@ -21,12 +23,15 @@ def jobs(bus: Bus) -> dict[str, Work]:
     return {
         "monitor": Monitor(bus, adapters(bus.settings)).run,
         "autodrop": Autodrop(bus).run,
+        "series": Series(bus).run,
     }
 
 
 def intervals_ms(settings: Settings) -> dict[str, int]:
     """How often each is due."""
     every = {"autodrop": AUTODROP_EVERY_MS}
+    if settings.dashboard:
+        every["series"] = MINUTE_MS
     if settings.metric_adapters:
         every["monitor"] = round(settings.monitor_interval_s * 1000)
     return every

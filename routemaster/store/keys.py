@@ -44,6 +44,12 @@ class Keys:
         self.workers = root + "workers"
         self.counters = root + "counters"
         self.pulse = root + "pulse"
+        # What the dashboard shows, and to whom.
+        self.series = root + "series"
+        self.series_prefix = root + "series:"
+        self.series_totals = root + "series_totals"
+        self.sessions = root + "sessions"
+        self.sign_ins = root + "sign_ins"
         # Not a key: the channel on which dispatchers hear that something came due.
         self.wake_channel = root + "wake"
 

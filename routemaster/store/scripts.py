@@ -66,6 +66,10 @@ class Scripts:
     token_remove: Script
     worker_beat: Script
     counters_read: Script
+    series_append: Script
+    session_open: Script
+    session_seen: Script
+    sign_in_try: Script
 
 
 @cache

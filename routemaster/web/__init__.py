@@ -7,6 +7,7 @@ from flask import Flask
 from routemaster.bus import Bus
 from routemaster.web import (
     api_tokens,
+    dashboard,
     errors,
     health,
     metrics,
@@ -40,5 +41,7 @@ def create_app(bus: Bus) -> Flask:
     app.register_blueprint(pulse.blueprint(bus, callers))
     app.register_blueprint(metrics.blueprint(bus, callers))
     app.register_blueprint(health.blueprint(bus))
+    if bus.settings.dashboard:
+        app.register_blueprint(dashboard.blueprint(bus))
     app.wsgi_app = Front(app, bus)  # type: ignore[method-assign]  # Flask's own way to wrap it
     return app

@@ -24,6 +24,8 @@ from routemaster.store.link import Arg
 from routemaster.store.operations import Operations
 from routemaster.store.pulls import PullStore
 from routemaster.store.scripts import Script, Scripts
+from routemaster.store.series import Entry, Flow, SeriesStore
+from routemaster.store.sessions import MINUTE_MS, TRIES_MS, SessionStore
 from routemaster.store.subscribers import SubscriberStore
 from routemaster.store.table import Client
 from routemaster.store.tokens import TokenStore
@@ -262,6 +264,24 @@ def pull(w: World, link) -> None:
     pulls.take("t", "l4", 100, repeated=True, now_ms=NOW + 1)
 
 
+def series(w: World, link, minute: int = 60_000_000, names: tuple[str, ...] = ("", "s")) -> None:
+    entries = [Entry(name, Flow(minute, 2, 3, 4, 5, 6), (7, 8)) for name in names]
+    SeriesStore(link, w.bus.keys).append(minute, entries)
+
+
+def have_series(world: World) -> None:
+    for minute in (59_999_990, 59_999_991):
+        series(world, world.bus.link, minute, ("", "s", "t"))
+
+
+def sessions(w: World, link) -> SessionStore:
+    return SessionStore(link, w.bus.keys)
+
+
+def sign_in(world: World) -> None:
+    sessions(world, world.bus.link).open("id", "token", NOW)
+
+
 Row = tuple[Callable[[World], None], Callable[[World, Any], object]]
 ROWS: dict[str, Row] = {
     "publish": (nothing, publish),
@@ -300,6 +320,10 @@ ROWS: dict[str, Row] = {
     "token_add": (nothing, lambda w, link: tokens(w, link).add("new", CLIENT)),
     "token_remove": (nothing, lambda w, link: tokens(w, link).remove(next(iter(w.table.clients)))),
     "counters_read": (nothing, lambda w, link: CounterStore(link, w.bus.keys).read()),
+    "series_append": (have_series, series),
+    "session_open": (sign_in, lambda w, link: sessions(w, link).open("id2", "token", NOW)),
+    "session_seen": (sign_in, lambda w, link: sessions(w, link).seen("id", NOW + MINUTE_MS)),
+    "sign_in_try": (nothing, lambda w, link: sessions(w, link).try_sign_in("1", NOW + TRIES_MS)),
     "worker_beat": (nothing, lambda w, link: WorkerStore(link, w.bus.keys).beat("w", NOW)),
 }
 

@@ -68,7 +68,9 @@ def explained(view: View) -> set[str]:
     known = {
         k.routes, k.changes, k.tokens, k.topics, k.subscribers, k.event_gauges, k.batch_gauges,
         k.counters, k.attempts, k.fences, k.active, k.trash, k.workers,
+        k.series, k.series_totals, k.sessions, k.sign_ins,
     }  # fmt: skip
+    known |= {k.series_prefix + name.decode() for name in view.get(k.series_totals, ())}
     for queue in QUEUES:
         known |= {
             k.scheduled(queue), k.instant(queue), k.pending(queue), k.leases(queue),

@@ -17,6 +17,7 @@ from routemaster.store.events import EventStore
 from routemaster.store.link import Arg
 from routemaster.store.packing import for_lua
 from routemaster.store.scripts import Scripts
+from routemaster.store.series import Entry, Flow
 from routemaster.store.table import Client
 from tests.busses import follow
 from tests.lua.calls import NOW, accepted
@@ -313,6 +314,29 @@ def release(bus: Bus, size: int) -> None:
     assert len(bus.aux.snapshot().scheduled) == min(size, 1001)
 
 
+def series(bus: Bus, size: int) -> None:
+    for minute in range(1, min(size, 1001) + 2):  # as many rows as there may be series
+        names = [f"s{n}" for n in range(size if minute <= 2 else 0)]
+        entries = [Entry(name, Flow(minute), (1,)) for name in ("", *names)]
+        written = bus.series.append(minute, entries)
+        assert written == (len(entries) if minute > 1 else 0)
+        if minute == 2 and size:
+            assert len(bus.series.read(["s0"], 10)["s0"]) == 1
+    assert len(bus.series.read([""], 2000)[""]) == min(size, 1001)
+    assert bus.series.names() == ({""} if size > 1 else {"", *[f"s{n}" for n in range(size)]})
+    if size == 1:
+        bus.series.append(9, [Entry("", Flow(), ())])
+
+
+def sessions(bus: Bus, size: int) -> None:
+    for number in range(min(size, 1001)):  # a call each
+        bus.sessions.open(f"id{number}", "token", NOW + number)
+        assert bus.sessions.seen(f"id{number}", NOW + number) == "token"
+        assert bus.sessions.try_sign_in(str(number), NOW) == 0
+    assert bus.link.call("HLEN", bus.keys.sessions) == min(size, 1000)
+    assert bus.sessions.seen("id0", NOW + 1001) == ("token" if 0 < size <= 1000 else "")
+
+
 ROWS: dict[Row, list[str]] = {
     publish_events: ["publish"],
     publish_to_subscribers: ["publish"],
@@ -337,6 +361,8 @@ ROWS: dict[Row, list[str]] = {
     tokens: ["token_add", "token_remove"],
     counters: ["counters_read"],
     workers: ["worker_beat"],
+    series: ["series_append"],
+    sessions: ["session_open", "session_seen", "sign_in_try"],
 }
 
 
