@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "replay": "deliver now what a subscriber holds",
     "drop": "give up what a subscriber holds",
     "audit": "look for what should not be, and repair it",
+    "demo-data": "make an export to try the reports on, with known incidents in it",
 }
 
 
