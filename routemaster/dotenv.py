@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from routemaster import reporter
 from routemaster.errors import SettingsError
 from routemaster.settings import STARTED_BY_US, Settings, unknown_names, without_invented_port
 
@@ -89,6 +90,8 @@ def read_settings() -> Settings:
     try:
         env = load(Path(".env"), os.environ)
         settings = Settings.from_env(env)
+        if problem := reporter.problem(settings):
+            raise SettingsError([problem])
     except SettingsError as error:
         exit_with(error)
     if STARTED_BY_US not in env:  # start has said it once, for all of its processes

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from routemaster import dotenv
+from routemaster import dotenv, reporter
 from routemaster.errors import SettingsError
 from routemaster.settings import STARTED_BY_US, Settings
 
@@ -25,6 +25,8 @@ def prepare(env_file: Path, environ: Mapping[str, str]) -> tuple[Settings, dict[
     if mode == "development" and not env.get(dotenv.ROOT_KEY, "").strip():
         env[dotenv.ROOT_KEY] = dotenv.create(env_file)
     settings = Settings.from_env(env)
+    if problem := reporter.problem(settings):
+        raise SettingsError([problem])
     env["PORT"] = str(settings.port)
     env["PYTHONUNBUFFERED"] = "1"
     env[STARTED_BY_US] = "1"

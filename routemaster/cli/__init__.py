@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "resume": "deliver to a subscriber again",
     "replay": "deliver now what a subscriber holds",
     "drop": "give up what a subscriber holds",
+    "quarantine": "show the jobs that workers died of, and try them again",
     "audit": "look for what should not be, and repair it",
     "demo-data": "make an export to try the reports on, with known incidents in it",
 }

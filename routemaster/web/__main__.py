@@ -11,7 +11,7 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 
 from routemaster import bus as bus_module
-from routemaster import checks, clients, log
+from routemaster import checks, clients, log, reporter
 from routemaster.bus import Bus
 from routemaster.dotenv import read_settings
 from routemaster.errors import StoreUnavailable
@@ -91,6 +91,7 @@ def seed_clients(bus: Bus) -> None:
 def main() -> None:
     settings = read_settings()
     log.configure(settings.log_level, "web")
+    reporter.install(settings, "web")
     bus = bus_module.assemble(settings)
     checks.wait_for_redis(bus)
     seed_clients(bus)

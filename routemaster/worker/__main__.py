@@ -10,7 +10,7 @@ import socket
 import threading
 
 from routemaster import bus as bus_module
-from routemaster import checks, log
+from routemaster import checks, log, reporter
 from routemaster.bus import Bus
 from routemaster.delivery.courier import Courier, CourierRules
 from routemaster.dotenv import read_settings
@@ -90,6 +90,7 @@ def deliver(bus: Bus, dispatcher: Dispatcher, stop: Stop) -> None:
 def main() -> None:
     settings = read_settings()
     log.configure(settings.log_level, "worker")
+    reporter.install(settings, "worker")
     bus = bus_module.assemble(settings)
     checks.wait_for_redis(bus)
     stop = Stop()

@@ -12,6 +12,7 @@ import pytest
 
 from routemaster.bus import assemble
 from routemaster.cli import COMMANDS
+from routemaster.domain.job import Job
 from routemaster.redis_server import find_servers
 from tests.busses import event, follow, give_token, publish
 from tests.conftest import ROOT_KEY
@@ -153,3 +154,22 @@ def test_audit_repairs_and_says_so(run, bus):
     assert "repaired" in run("audit", status=1)
     assert state(bus) == ("active", 5)
     assert json.loads(run("audit", "--json")) == []
+
+
+def test_quarantine_shows_what_was_set_aside_and_releases_it(run, bus):
+    assert run("quarantine") == "nothing is in quarantine\n"
+    bus.aux.push(Job("autodrop").dump())
+    now_ms = bus.clock.now_ms()
+    for queue in (bus.main, bus.aux):
+        queue.take("w1", "l", 100, 1)
+        assert queue.scrub(100, 1, now_ms + 60_000) == (0, 1)
+    shown = run("quarantine")
+    for words in ("deliver mailer 0", "autodrop", "expired 1 times, last with worker w1"):
+        assert words in shown
+    rows = json.loads(run("quarantine", "--json"))
+    assert [(row["queue"], row["job"]) for row in rows] == [
+        ("main", "deliver mailer 0"), ("aux", "autodrop"),
+    ]  # fmt: skip
+    assert "released 2" in run("quarantine", "--release")
+    assert [len(queue.take("w2", "l", 100, 1).leases) for queue in (bus.main, bus.aux)] == [1, 1]
+    assert run("quarantine") == "nothing is in quarantine\n"

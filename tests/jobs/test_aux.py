@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from routemaster.domain.job import Job
 from routemaster.errors import StoreUnavailable
 from routemaster.jobs import intervals_ms
 from routemaster.store.jobs import Snapshot
-from routemaster.worker.aux import RUN_MS, AuxConsumer, consume
+from routemaster.worker.aux import LEASE_MS, RUN_MS, AuxConsumer, consume
 from routemaster.worker.tickers import Tickers
 from tests.conftest import ROOT_KEY
 from tests.integration.processes import CHECKOUT, eventually
@@ -194,3 +195,33 @@ def test_the_worker_process_reports_and_ends(settings, tmp_path):
         worker.kill()
         worker.wait(JOIN_S)
     assert "Traceback" not in output.read_text()
+
+
+DEADLY = """
+import os, signal, sys, threading
+from routemaster.bus import assemble
+from routemaster.settings import Settings
+from routemaster.worker.aux import AuxConsumer
+bus = assemble(Settings.from_env(os.environ))
+works = {"deadly": lambda over: os.kill(os.getpid(), signal.SIGKILL), "good": lambda over: None}
+AuxConsumer(bus, f"w{os.getpid()}", works, threading.Event()).step()
+"""
+
+
+def test_a_job_that_kills_its_workers_is_set_aside_and_stops_nobody(bus):
+    deadly = Job("deadly").dump()
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT),
+           "ROUTEMASTER_ROOT_KEY": "k",
+           "ROUTEMASTER_REDIS_URL": bus.settings.redis_url}  # fmt: skip
+    bus.aux.push(deadly)
+    for death in (1, 2, 3):
+        ended = subprocess.run([sys.executable, "-c", DEADLY], env=env)
+        assert ended.returncode == -signal.SIGKILL
+        later_ms = bus.clock.now_ms() + LEASE_MS + 1000
+        assert bus.aux.scrub(100, 3, later_ms) == ((0, 1) if death == 3 else (1, 0))
+    bus.aux.push(Job("good").dump())
+    assert subprocess.run([sys.executable, "-c", DEADLY], env=env).returncode == 0
+    [aside] = bus.aux.quarantined()
+    assert aside.job == deadly and "expired 3 times" in aside.reason
+    assert not bus.aux.push(deadly)  # the tickers do not bring it back by themselves
+    assert bus.aux.snapshot().index == {deadly: b"q"}
