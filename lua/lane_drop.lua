@@ -22,12 +22,14 @@
 -- KEYS[17] prefix batch:{bid}
 -- KEYS[18] prefix lanes:{subscriber}
 -- KEYS[19] list   operations:{subscriber}
+-- KEYS[20] stream dropped                  what was dropped, for the export
 -- ARGV[1]  string lane
 -- ARGV[2]  int    most batches to drop
 -- ARGV[3]  string reason
 -- ARGV[4]  int    now, ms; '' for the server's clock
 -- ARGV[5]  int    most records of drops to keep
 -- ARGV[6]  int    rows of history to keep
+-- ARGV[7]  int    rows of the stream to keep; 0 while nobody exports
 -- Returns  array  {batches, events} that are gone
 
 --@include clock
@@ -49,6 +51,7 @@ local records = whole(ARGV[5], 'most records')
 assert(records > 0, 'most records must be positive')
 local history = whole(ARGV[6], 'rows of history')
 assert(history > 0, 'rows of history must be positive')
+local exported = whole(ARGV[7], 'rows of the stream')
 local subscriber = assert(subscriber_of(lane_id), 'not a lane: ' .. lane_id)
 local lane_name = string.sub(lane_id, #subscriber + 2)
 local job = deliver_job(lane_id)
@@ -56,6 +59,9 @@ local state = string.sub(redis.call('HGET', k.index, job) or ' ', 1, 1)
 must_be('hash', KEYS[9], KEYS[10], KEYS[11], k.quarantine, k.lane .. lane_id)
 must_be('list', KEYS[12], KEYS[19], k.batches .. lane_id)
 must_be('zset', k.scheduled, k.lanes .. subscriber)
+if exported > 0 then
+  must_be('stream', KEYS[20])
+end
 check_queue(k)
 check_subscriber(k, subscriber)
 
@@ -83,6 +89,10 @@ for i = 1, #bids do
       tonumber(redis.call('LINDEX', key, 2)) or 0, count, 0,
       tonumber(redis.call('LINDEX', key, 1)) or 0, now, now, 'dropped', 0, reason, '', first, '' }),
       history)
+    if exported > 0 then
+      redis.call('XADD', KEYS[20], '*', 'd', cmsgpack.pack({ subscriber, lane_name, bids[i], count,
+        first, first + count - 1, tonumber(redis.call('LINDEX', key, 1)) or 0, now, reason }))
+    end
     local range = ranges[#ranges]
     if range and range.last + 1 == first then
       range.last = first + count - 1
@@ -104,7 +114,11 @@ redis.call('LTRIM', KEYS[12], -records, -1)
 add_untold(k.lane .. lane_id, ranges)
 add_to_fields(KEYS[9], { [subscriber] = -events })
 add_to_fields(KEYS[10], { [subscriber] = -#bids })
-add_to_fields(KEYS[11], { ['events.dropped,reason=' .. reason .. ',subscriber=' .. subscriber] = events })
+local count = { ['events.dropped,reason=' .. reason .. ',subscriber=' .. subscriber] = events }
+if exported > 0 then
+  cut_stream(KEYS[20], exported, 'drops', count)
+end
+add_to_fields(KEYS[11], count)
 
 if state ~= 'p' then
   if redis.call('LLEN', k.batches .. lane_id) == 0 then

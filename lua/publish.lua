@@ -15,6 +15,7 @@
 -- KEYS[10] prefix batch:{bid}               list: header, events
 -- KEYS[11] prefix lanes:{subscriber}        zset: lane -> its oldest batch's creation, ms
 -- KEYS[12] prefix ids:{topic}:              string: an id that was accepted
+-- KEYS[13] hash   publishes                 minute, topic, publisher -> what was accepted, for the export
 -- ARGV[1]  string version of the caller's routing table
 -- ARGV[2]  int    now, ms; '' for the server's clock
 -- ARGV[3]  string unique id of this call: the batch ids made here begin with it
@@ -23,7 +24,9 @@
 -- ARGV[6]  string topic name, the counters' tag
 -- ARGV[7]  bytes  plan, MessagePack: [[subscriber, lane, max, timeout ms, [event numbers]?], ...]
 -- ARGV[8]  bytes  ids, MessagePack: [kept ms, request id, digest of the body, [event ids]]; '' for none
--- ARGV[9+] string the events, as they will be delivered
+-- ARGV[9]  string the topic's owner; '' when it has none
+-- ARGV[10] int    most fields of KEYS[13]; 0 while nobody exports
+-- ARGV[11+] string the events, as they will be delivered
 -- Returns  array  {'ok', stored, duplicates} | {'stale'} | {'reused'} | {'lanes', subscriber}
 
 --@include clock
@@ -35,7 +38,7 @@ local routes, topic, counters, event_gauges, batch_gauges, scheduled, index =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local lane_prefix, lane_batches, batch_prefix, lanes_prefix, ids_prefix =
   KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local FIRST = 9 -- where the events begin in ARGV
+local FIRST = 11 -- where the events begin in ARGV
 
 if is_stale(routes, ARGV[1]) then
   return { 'stale' }
@@ -44,6 +47,7 @@ end
 -- 1. Read and check everything; nothing is written before the last check has passed.
 local plan = cmsgpack.unpack(ARGV[7])
 local max_lanes = whole(ARGV[4], 'max lanes')
+local max_minutes = whole(ARGV[10], 'fields for the export')
 local given_now = ARGV[2] ~= '' and whole(ARGV[2], 'now')
 local events = #ARGV - FIRST + 1
 
@@ -92,7 +96,7 @@ end
 
 -- Most lanes have a current batch with room for all: they need one push and nothing else. The
 -- others are told apart here and looked at more closely.
-local roomy, others, planned, added = {}, {}, {}, {}
+local roomy, others, planned, added, fanout = {}, {}, {}, {}, 0
 for i = 1, #plan do
   local subscriber, name, max, timeout, numbers = unpack(plan[i], 1, 5)
   assert(type(max) == 'number' and max >= 1 and max % 1 == 0, 'max must be a positive whole number')
@@ -107,6 +111,7 @@ for i = 1, #plan do
   local count = last - first + 1
   if count > 0 then
     added[subscriber] = (added[subscriber] or 0) + count
+    fanout = fanout + count
     local current = redis.call('HGET', lane_prefix .. id, 'cur')
     local filled = current and redis.call('LLEN', batch_prefix .. current) - HEADER
     if filled and filled >= 0 and filled + count < max then
@@ -151,10 +156,24 @@ for i = 1, events do
   end
 end
 local count_topic = summed(topic, { counter = stored })
-local count_events = summed(counters, {
+local counted = {
   ['events.published,topic=' .. ARGV[6]] = stored,
   ['events.bytes,topic=' .. ARGV[6]] = bytes,
-})
+}
+local minute, in_minute
+if max_minutes > 0 and stored > 0 then
+  now = now or given_now or clock_ms('')
+  minute = digits(math.floor(now / 60000)) .. '|' .. ARGV[6] .. '|' .. ARGV[9]
+  local was = redis.call('HGET', KEYS[13], minute)
+  if was or redis.call('HLEN', KEYS[13]) < max_minutes then
+    local e, b, f = string.match(was or '0 0 0', '^(%d+) (%d+) (%d+)$')
+    in_minute = digits((e or 0) + stored) .. ' ' .. digits((b or 0) + bytes) .. ' '
+      .. digits((f or 0) + fanout)
+  else
+    counted['publishes.overflowed'] = stored
+  end
+end
+local count_events = summed(counters, counted)
 local count_queued = summed(event_gauges, added)
 
 -- 2. Write.
@@ -230,6 +249,9 @@ for field, value in pairs(keep) do
   redis.call('SET', ids_prefix .. field, value, 'PX', kept_ms)
 end
 call_in_steps('HSET', event_gauges, count_queued)
+if in_minute then
+  redis.call('HSET', KEYS[13], minute, in_minute)
+end
 if stored > 0 then
   redis.call('HSET', counters, unpack(count_events))
   redis.call('HSET', topic, 'last_event', last_event, unpack(count_topic))

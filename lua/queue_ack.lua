@@ -14,7 +14,7 @@
 -- KEYS[9]  hash   batches:gauges:batch
 -- KEYS[10] hash   counters
 -- KEYS[11] prefix jobs:waiting:{subscriber}
--- KEYS[12] prefix subscriber:{name}        hash: sent, health_points, last_attempted_at
+-- KEYS[12] prefix subscriber:{name}        hash: sent, health_points, last_attempted_at, failures
 -- KEYS[13] prefix lane:{lane}              hash: cur, dropped, told
 -- KEYS[14] prefix batches:lane:{lane}
 -- KEYS[15] prefix batch:{bid}
@@ -86,7 +86,7 @@ if head == bid then
     ['delivery.latency,subscriber=' .. subscriber] = math.max(0, now - created) })
   add_to_fields(k.subscriber .. subscriber, { sent = events })
 end
-attempted(k.subscriber .. subscriber, points, now)
+attempted(k.subscriber .. subscriber, points, now, false)
 note_attempt(attempt, KEYS[17] .. subscriber, KEYS[18], KEYS[10], subscriber)
 leave_state(k, job, 'p', lane_id)
 local due = settle(k, job, lane_id, now)

@@ -10,7 +10,7 @@
 -- KEYS[6]  list   jobs:instant:{queue}
 -- KEYS[7]  hash   jobs:active
 -- KEYS[8]  prefix jobs:waiting:{subscriber}
--- KEYS[9]  prefix subscriber:{name}        hash: health_points, last_attempted_at
+-- KEYS[9]  prefix subscriber:{name}        hash: health_points, last_attempted_at, failures
 -- KEYS[10] prefix lane:{lane}              hash: hold
 -- KEYS[11] prefix batches:lane:{lane}
 -- KEYS[12] prefix batch:{bid}              its attempts
@@ -77,7 +77,7 @@ if subscriber then
     if bid and batch_events(key) > 0 then
       redis.call('LSET', key, 2, (tonumber(redis.call('LINDEX', key, 2)) or 0) + attempts)
     end
-    attempted(k.subscriber .. subscriber, -points, now)
+    attempted(k.subscriber .. subscriber, -points, now, true)
   end
   note_attempt(attempt, KEYS[14] .. subscriber, KEYS[15], KEYS[13], subscriber)
   if attempt.outcome == 'gone' then

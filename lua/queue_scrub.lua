@@ -59,7 +59,7 @@ end
 -- Who pulled a batch and said nothing more of it has failed to process it.
 local function note_expiry(lane_id, pull)
   local subscriber = subscriber_of(lane_id)
-  attempted(k.subscriber .. subscriber, -damage, now)
+  attempted(k.subscriber .. subscriber, -damage, now, true)
   local list, operations = KEYS[10] .. lane_id, KEYS[13] .. subscriber
   local bid = is_a('list', list) and redis.call('LINDEX', list, 0) or ''
   local key = KEYS[11] .. bid
@@ -72,12 +72,12 @@ local function note_expiry(lane_id, pull)
   local number = (tonumber(header[3]) or 0) + 1
   redis.call('LSET', key, 2, number)
   local row = { header[4], bid, number, events, pull.bytes, tonumber(header[2]) or now,
-    pull.taken, now, 'failed', 0, 'lease_expired', 'pull' }
+    pull.taken, now, 'failed', 0, 'lease_expired', 'pull', tonumber(header[5]) or 0 }
   local exported = ''
   if stream > 0 then
     exported = cmsgpack.pack({ subscriber, unpack(row) })
   end
-  row[13], row[14] = tonumber(header[5]) or 0, ''
+  row[14] = ''
   note_attempt(attempt_of(cmsgpack.pack(row), exported, 'failed', math.max(0, now - pull.taken),
     history, stream), operations, KEYS[14], KEYS[12], subscriber)
 end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from routemaster.clock import Clock, SystemClock
 from routemaster.digest_auth import DigestAuth
@@ -54,14 +55,20 @@ class Bus:
     publisher: Publisher
 
 
+def is_exporting(settings: Settings) -> bool:
+    """Without what writes the files there must be no rows that wait for them."""
+    return settings.export_url is not None and find_spec("pyarrow") is not None
+
+
 def assemble(settings: Settings, clock: Clock | None = None) -> Bus:
     clock = clock or SystemClock()
     link = Link(settings.redis_address, settings.redis_timeout_s)
     keys = Keys(settings.namespace)
     directory = Directory(link, keys)
     topics = TopicStore(link, keys)
-    limits = Limits(settings.operations_max)
-    events = EventStore(link, keys, settings.max_lanes)
+    backlog = settings.export_backlog if is_exporting(settings) else 0
+    limits = Limits(settings.operations_max, backlog)
+    events = EventStore(link, keys, settings.max_lanes, backlog)
     digest_auth = DigestAuth(REALM, settings.root_key, clock) if settings.digest_auth else None
     authenticator = Authenticator(settings.root_key, digest_auth)
     rules = EventRules(settings.max_event_data_bytes, settings.max_bulk_events)

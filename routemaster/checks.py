@@ -6,7 +6,7 @@ import logging
 import sys
 from dataclasses import dataclass
 
-from routemaster.bus import Bus
+from routemaster.bus import Bus, is_exporting
 from routemaster.errors import StoreUnavailable
 
 WAIT_S = 30.0
@@ -15,6 +15,11 @@ OLDEST = (7, 0)
 # sysexits.h: the service is not there; the configuration is wrong.
 UNAVAILABLE, MISCONFIGURED = 69, 78
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
+
+NO_PYARROW = (
+    "the export needs pyarrow: run `pip install 'routemaster[export]'`, "
+    "or set ROUTEMASTER_EXPORT_URL=none"
+)
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +36,9 @@ def wait_for_redis(bus: Bus) -> None:
                 log.error("redis unavailable reason=%s", error.reason)
                 sys.exit(UNAVAILABLE)
             bus.clock.sleep(TURN_S)
+    if bus.settings.export_url and not is_exporting(bus.settings):
+        # In production somebody asked for it.
+        (problems if bus.settings.is_production else warnings).append(NO_PYARROW)
     for warning in warnings:
         log.warning(warning)
     for problem in problems:

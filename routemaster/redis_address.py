@@ -8,6 +8,7 @@ from pathlib import Path
 
 # sun_path holds 104 bytes on macOS and 108 on Linux, with the terminating zero.
 SOCKET_PATH_MAX_BYTES = 100
+SECRETS = "password|secret|key|token|credential|signature"
 
 
 def socket_path(data_dir: Path) -> Path:
@@ -21,6 +22,6 @@ def socket_path(data_dir: Path) -> Path:
 
 
 def mask_url(url: str) -> str:
-    """The URL without its password, which may stand before the @ or in the query."""
+    """The URL without its secrets, which may stand before the @ or in the query."""
     url = re.sub(r"(://[^:@/?#]*):[^/?#]*@", r"\1:***@", url)
-    return re.sub(r"([?&]password=)[^&#]*", r"\1***", url)
+    return re.sub(rf"([?&][^=&#]*(?:{SECRETS})[^=&#]*=)[^&#]*", r"\1***", url, flags=re.I)

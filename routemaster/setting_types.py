@@ -13,6 +13,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
+EXPORT_SCHEMES = ("file", "s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 
 
@@ -149,6 +150,24 @@ def tokens(text: str) -> tuple[str, ...]:
     if len(set(found)) < len(found):
         raise ValueError("must not name a token twice")
     return found
+
+
+def export_url(text: str) -> str | None:
+    """A folder of this machine, or of what pyarrow can reach; `none` for no export."""
+    if text.lower() == "none":
+        return None
+    if "://" not in text:
+        return str(directory(text))
+    # Checked without echoing the URL, which may hold a secret.
+    rule = f"must be a directory, none, or a URL of {', '.join(f'{s}://' for s in EXPORT_SCHEMES)}"
+    try:
+        url = urlsplit(text)
+        has_target = bool(url.path.strip("/") if url.scheme == "file" else url.hostname)
+    except ValueError:
+        raise ValueError(rule) from None
+    if url.scheme not in EXPORT_SCHEMES or not has_target:
+        raise ValueError(rule)
+    return text
 
 
 def redis_url(text: str) -> str:

@@ -222,6 +222,38 @@ class Settings:
         "127.0.0.1:8125",
         "host and port of the StatsD server (UDP, with Datadog's tags)",
     )
+    export_url: str | None = _setting(
+        "ROUTEMASTER_EXPORT_URL",
+        types.export_url,
+        "./var/export",
+        "where the export's files go: a directory, or an `s3://`, `gs://`, `hdfs://` or `abfs://` "
+        "URL; `none` for no export",
+        production="none",
+    )
+    export_interval_s: float = _setting(
+        "ROUTEMASTER_EXPORT_INTERVAL",
+        types.seconds(1, 86_400),
+        "60",
+        "seconds between two turns of the export, each of which makes some small files",
+    )
+    export_format: str = _setting(
+        "ROUTEMASTER_EXPORT_FORMAT",
+        types.choice("parquet", "jsonl"),
+        "parquet",
+        "`parquet`, or `jsonl` for JSON Lines",
+    )
+    export_retention_days: int = _setting(
+        "ROUTEMASTER_EXPORT_RETENTION",
+        types.integer(0, 36_500),
+        "90",
+        "days that exported files are kept, or 0 for ever",
+    )
+    export_backlog: int = _setting(
+        "ROUTEMASTER_EXPORT_BACKLOG",
+        types.integer(1000, 100_000_000),
+        "200000",
+        "rows of each kind that wait in Redis for the export; what overflows is counted",
+    )
     max_event_data_bytes: int = _setting(
         "ROUTEMASTER_MAX_EVENT_DATA",
         types.size(0, MIB),
@@ -288,6 +320,7 @@ class Settings:
         shown["root_key"] = "***" if self.root_key else ""
         shown["clients"] = tuple(f"{token.partition('--')[0]}--***" for token in self.clients)
         shown["sentry_dsn"] = "***" if self.sentry_dsn else ""
+        shown["export_url"] = mask_url(self.export_url) if self.export_url else None
         shown["redis_url"] = mask_url(self.redis_url) if self.redis_url else None
         return shown
 
@@ -305,6 +338,7 @@ class Settings:
         if not problems:
             _settle_min_free(values, env)
             _settle_lease(values, env)
+            _settle_export(values, env)
             problems = _rules_between(values)
         if problems:
             raise SettingsError(problems)
@@ -375,6 +409,12 @@ def _settle_min_free(values: dict[str, Any], env: Mapping[str, str]) -> None:
 def _settle_lease(values: dict[str, Any], env: Mapping[str, str]) -> None:
     if not env.get("ROUTEMASTER_LEASE", "").strip():
         values["lease_s"] = values["timeout_s"] * 1.5 + 5
+
+
+def _settle_export(values: dict[str, Any], env: Mapping[str, str]) -> None:
+    # Beside the rest of the data, also when that is elsewhere.
+    if values["export_url"] and not env.get("ROUTEMASTER_EXPORT_URL", "").strip():
+        values["export_url"] = str(values["data_dir"] / "export")
 
 
 def _rules_between(values: dict[str, Any]) -> list[str]:

@@ -27,6 +27,14 @@ local function keep_history(key, row, most)
   redis.call('PEXPIRE', key, HISTORY_MS)
 end
 
+-- Nobody drained it in time: the oldest go, counted.
+local function cut_stream(stream, most, name, count)
+  local cut = redis.call('XTRIM', stream, 'MAXLEN', digits(most))
+  if cut > 0 then
+    count[name .. '.overflowed'] = cut
+  end
+end
+
 local function note_attempt(attempt, history, stream, counters, subscriber)
   if attempt.history_row == '' then
     return
@@ -37,10 +45,7 @@ local function note_attempt(attempt, history, stream, counters, subscriber)
     ['delivery.time,' .. tag] = attempt.took, ['delivery.time2,' .. tag] = attempt.took ^ 2 }
   if attempt.stream_row ~= '' then
     redis.call('XADD', stream, '*', 'a', attempt.stream_row)
-    local cut = redis.call('XTRIM', stream, 'MAXLEN', digits(attempt.stream_max))
-    if cut > 0 then
-      count['attempts.overflowed'] = cut
-    end
+    cut_stream(stream, attempt.stream_max, 'attempts', count)
   end
   add_to_fields(counters, count)
 end

@@ -1,6 +1,8 @@
--- A delivery was tried: health moves within 0..100.
-local function attempted(subscriber_key, points, now)
-  local health = tonumber(redis.call('HGET', subscriber_key, 'health_points')) or 100
-  redis.call('HSET', subscriber_key, 'health_points', math.max(0, math.min(100, health + points)),
-    'last_attempted_at', digits(now))
+-- A delivery was tried: health moves within 0..100. `failures` counts since the last success.
+local function attempted(subscriber_key, points, now, has_failed)
+  local was = redis.call('HMGET', subscriber_key, 'health_points', 'failures')
+  local health = (tonumber(was[1]) or 100) + points
+  redis.call('HSET', subscriber_key, 'health_points', math.max(0, math.min(100, health)),
+    'last_attempted_at', digits(now),
+    'failures', has_failed and digits((tonumber(was[2]) or 0) + 1) or 0)
 end

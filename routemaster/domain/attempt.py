@@ -41,7 +41,7 @@ class Attempt:
         return bytes(msgpack.packb(row))
 
     def stream_row(self, subscriber: str) -> bytes:
-        return bytes(msgpack.packb([subscriber, *self._common()]))
+        return bytes(msgpack.packb([subscriber, *self._common(), self.first_seq]))
 
     def _common(self) -> list[object]:
         return [

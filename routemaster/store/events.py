@@ -27,7 +27,9 @@ class Stored:
 
 
 class EventStore:
-    def __init__(self, link: Link, keys: Keys, max_lanes: int) -> None:
+    def __init__(self, link: Link, keys: Keys, max_lanes: int, max_minutes: int = 0) -> None:
+        """`max_minutes` bounds what is counted for the export; 0 while nobody exports."""
+        self._max_minutes = max_minutes
         self._link = link
         self._keys = keys
         self._max_lanes = max_lanes
@@ -47,11 +49,12 @@ class EventStore:
         where = [
             k.routes, k.topic_prefix + topic.name, k.counters, k.event_gauges, k.batch_gauges,
             k.scheduled("main"), k.index("main"), k.lane_prefix, k.lane_batches_prefix,
-            k.batch_prefix, k.lanes_prefix, k.ids(topic.name),
+            k.batch_prefix, k.lanes_prefix, k.ids(topic.name), k.publishes,
         ]  # fmt: skip
         args: list[Arg] = [
             str(table.version), now_ms, uid(), self._max_lanes, k.wake_channel, topic.name,
             plan(topic, events), ids(events, request_id, body),
+            topic.publisher or "", self._max_minutes,
         ]  # fmt: skip
         args += events.fragments
         answer, *rest = self._link.run(self._script, where, args)

@@ -25,7 +25,7 @@ RANGE = re.compile(rb"(\d{1,15})-(\d{1,15})")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is kept of what was tried. No row goes to a stream that nobody drains."""
+    """How much is kept of what was tried and dropped; no row for a stream that nobody drains."""
 
     history: int = 1000
     stream: int = 0

@@ -33,7 +33,10 @@ class Keys:
         self.batch_gauges = root + "batches:gauges:batch"
         self.drops_prefix = root + "drops:"
         self.operations_prefix = root + "operations:"
+        # What the export drains.
         self.attempts = root + "attempts"
+        self.dropped = root + "dropped"
+        self.publishes = root + "publishes"
         self.trash = root + "trash"
         self.trash_prefix = root + "trash:"
         # Jobs.

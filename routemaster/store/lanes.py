@@ -61,10 +61,11 @@ class LaneStore:
             k.reclaims(MAIN), k.quarantine(MAIN), k.active, k.event_gauges, k.batch_gauges,
             k.counters, k.drops(subscriber), k.waiting_prefix, k.subscriber_prefix,
             k.lane_prefix, k.lane_batches_prefix, k.batch_prefix, k.lanes_prefix,
-            k.operations(subscriber),
+            k.operations(subscriber), k.dropped,
         ]  # fmt: skip
         name = lane_id(subscriber, lane)
-        args: list[Arg] = [name, most, reason, now_ms, DROP_RECORDS, self._limits.history]
+        history, stream = self._limits.history, self._limits.stream
+        args: list[Arg] = [name, most, reason, now_ms, DROP_RECORDS, history, stream]
         batches, events = self._link.run(scripts.load().lane_drop, where, args)
         return batches, events
 

@@ -160,7 +160,7 @@ def nothing(world: World) -> None:
 
 
 def publish(w: World, link) -> None:
-    store = EventStore(link, w.bus.keys, 100)
+    store = EventStore(link, w.bus.keys, 100, 100)
     events = accepted(range(20, 25), "x", ids=True)
     store.publish(w.table, w.table.topics["a"], events, "k", b"body", NOW)
 
@@ -209,7 +209,7 @@ def renew(w: World, link) -> None:
 
 
 def lanes(w: World, link) -> LaneStore:
-    return LaneStore(link, w.bus.keys)
+    return LaneStore(link, w.bus.keys, Limits(history=2, stream=2))
 
 
 def hasten(w: World, link) -> None:

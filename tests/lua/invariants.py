@@ -67,7 +67,7 @@ def explained(view: View) -> set[str]:
     k = view.keys
     known = {
         k.routes, k.changes, k.tokens, k.topics, k.subscribers, k.event_gauges, k.batch_gauges,
-        k.counters, k.attempts, k.fences, k.active, k.trash, k.workers,
+        k.counters, k.attempts, k.dropped, k.publishes, k.fences, k.active, k.trash, k.workers,
         k.series, k.series_totals, k.sessions, k.sign_ins,
     }  # fmt: skip
     known |= {k.series_prefix + name.decode() for name in view.get(k.series_totals, ())}
@@ -178,6 +178,14 @@ def observed(dump: Dump, keys: Keys) -> dict[str, Any]:
             "reclaims": view.get(k.reclaims(queue), {}),
             "quarantined": set(view.get(k.quarantine(queue), {})),
         }
+    seen["dropped"] = [dropped(fields) for _, fields in view.get(k.dropped, [])]
+    seen["publishes"] = Counter()
+    for field, value in view.get(k.publishes, {}).items():
+        minute, _, topic_and_owner = field.decode().partition("|")
+        topic, _, owner = topic_and_owner.partition("|")
+        assert owner in ("", "publisher")
+        for what, amount in zip(("events", "bytes", "fanout"), value.split(), strict=True):
+            seen["publishes"][int(minute), topic, what] += int(amount)
     for topic in view.get(k.topics, ()):
         seen[f"topic {topic.decode()}"] = int(view.dump[k.topic(topic.decode())][b"counter"])
     for name in view.subscribers:
@@ -187,6 +195,7 @@ def observed(dump: Dump, keys: Keys) -> dict[str, Any]:
             "state": fields[b"state"].decode(),
             "secret": fields[b"secret"].decode(),
             "health": int(fields[b"health_points"]),
+            "failures": int(fields.get(b"failures", 0)),
             "sent": int(fields[b"sent"]),
             "waiting": view.get(k.waiting(name), []),
             "drops": [drop(row) for row in view.get(k.drops(name), [])],
@@ -213,6 +222,11 @@ def drop(row: bytes) -> tuple[str, int, int, str, int]:
     return lane, int(first), int(last), reason, int(at)
 
 
+def dropped(fields: dict[bytes, bytes]) -> list[Any]:
+    subscriber, lane, _, *numbers, reason = msgpack.unpackb(fields[b"d"])
+    return [subscriber, lane, *map(int, numbers), reason]
+
+
 def expected(model: Model) -> dict[str, Any]:
     want: dict[str, Any] = {"subscribers": set(model.subscribers)}
     for name, queue in model.queues.items():
@@ -227,6 +241,8 @@ def expected(model: Model) -> dict[str, Any]:
             },
             "quarantined": {job.packed for job in queue.in_state("q")},
         }
+    want["dropped"] = model.dropped
+    want["publishes"] = model.published
     want |= {f"topic {topic}": count for topic, count in model.topics.items()}
     for owner in model.subscribers.values():
         want[owner.name] = {
@@ -234,6 +250,7 @@ def expected(model: Model) -> dict[str, Any]:
             "state": owner.state,
             "secret": owner.secret,
             "health": owner.health,
+            "failures": owner.failures,
             "sent": owner.sent,
             "waiting": [job.packed for job in owner.waiting],
             "drops": owner.drops,

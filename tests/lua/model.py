@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -81,6 +82,7 @@ class Subscriber:
     previous: str = ""
     previous_until: int = 0
     health: int = 100
+    failures: int = 0
     sent: int = 0
     lanes: dict[str, Lane] = field(default_factory=dict)
     waiting: list[Job] = field(default_factory=list)
@@ -122,6 +124,9 @@ class Model:
         self.ids: dict[tuple[str, str, str], bytes] = {}
         self.queues = {"main": Queue(), "aux": Queue()}
         self.fences = 0
+        # What the export will drain.
+        self.dropped: list[list[object]] = []
+        self.published: Counter[tuple[int, str, str]] = Counter()
 
     # Subscriptions
 
@@ -206,6 +211,11 @@ class Model:
             self.ids[topic, "r", key] = body
         self.ids |= {(topic, "e", event.id): b"1" for event in fresh if event.id}
         self.topics[topic] += len(fresh)
+        if fresh:
+            minute = now // 60_000
+            self.published[minute, topic, "events"] += len(fresh)
+            self.published[minute, topic, "bytes"] += sum(len(event.fragment) for event in fresh)
+            self.published[minute, topic, "fanout"] += sum(len(added) for _, added in plan)
         return len(fresh), len(events) - len(fresh)
 
     def plan(self, topic: str, events: Iterable[Event]) -> list[tuple[Lane, list[bytes]]]:
@@ -252,6 +262,10 @@ class Model:
         for first, last in ranges(gone):
             lane.owner.drops.append((lane.name, first, last, reason, now))
             lane.untold |= set(range(first, last + 1))
+        for b in gone:
+            last = b.first + len(b.events) - 1
+            row = [len(b.events), b.first, last, b.created, now, reason]
+            self.dropped.append([lane.owner.name, lane.name, *row])
         if not lane.batches:
             self.forget(lane)
             lane.hold, lane.idle_since = 0, now
@@ -324,6 +338,7 @@ class Model:
         lane.owner.sent += len(gone.events)
         lane.untold -= job.told
         lane.owner.health = min(100, lane.owner.health + points)
+        lane.owner.failures = 0
         job.reclaims = 0
         if not lane.batches:
             self.forget(lane)
@@ -343,6 +358,7 @@ class Model:
             if attempted:
                 job.lane.batches[0].attempts += 1
                 job.lane.owner.health = max(0, job.lane.owner.health - points)
+                job.lane.owner.failures += 1
             self.admit(job.lane.owner)
 
     def scrub(self, name: str, most: int, limit: int, now: int) -> tuple[int, int]:
@@ -353,6 +369,7 @@ class Model:
                 owner = job.lane.owner
                 job.lane.batches[0].attempts += 1
                 owner.health = max(0, owner.health - DAMAGE)
+                owner.failures += 1
                 job.state = "w"
                 owner.waiting.insert(0, job)
                 self.admit(owner)

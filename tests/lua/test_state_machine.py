@@ -40,6 +40,7 @@ LEASE_MS = 100
 # For so many steps Redis has no memory left.
 FULL_STEPS = 4
 # Few enough that facets run into it.
+MAX_MINUTES = 1_000_000
 MAX_LANES = 4
 ERRORS = {"KeyReused": KeyReused, "TooMany": TooMany}
 STATES = {"pause": "paused", "resume": "active", "disable": "disabled"}
@@ -76,7 +77,7 @@ class Machine(RuleBasedStateMachine):
         self.server, self.bus = server, bus
         self.client = server.client()
         server.reset()
-        self.store = EventStore(bus.link, bus.keys, MAX_LANES)
+        self.store = EventStore(bus.link, bus.keys, MAX_LANES, MAX_MINUTES)
         self.queues = {"main": bus.main, "aux": bus.aux}
         self.model = Model(MAX_LANES)
         self.now = 1_000_000
