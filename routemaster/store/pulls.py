@@ -110,13 +110,13 @@ class PullStore:
         if found is None or found.subscriber != subscriber:
             return None
         job = deliver(subscriber, found.lane).dump()
-        # In one moment: while the fence holds, the first of the lane stays the first.
+        # In this order: while the fence holds, the lane's first stays its first. No transaction:
+        # a full Redis refuses those.
         row, first = self._link.many(
             [
                 ("HGET", k.leases(MAIN), job),
                 ("LINDEX", k.lane_batches_prefix + lane_id(subscriber, found.lane), 0),
-            ],
-            atomic=True,
+            ]
         )
         match = LEASE.fullmatch(row or b"")
         if match is None or first != bid.encode():
