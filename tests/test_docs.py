@@ -13,6 +13,7 @@ from routemaster.store import scripts
 from routemaster.store.keys import Keys
 from routemaster.web import create_app
 from routemaster.web.dashboard.pages import TABS
+from routemaster.web.openapi.document import document
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -127,6 +128,12 @@ def test_the_api_table_is_the_api(settings):
         if not rule.rule.startswith("/dashboard")  # pages for people, see below
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
     }
+    described = {
+        f"{method.upper()} {re.sub(r'{[a-z]+}', ':x', path)}"
+        for path, methods in document(settings)["paths"].items()
+        for method in methods
+    }
+    assert described == served
     documented = set()
     for row in table_rows(README, "## API"):
         method = "GET"

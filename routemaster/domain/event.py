@@ -52,7 +52,7 @@ class Events(Sequence[Accepted]):
 
     __slots__ = ("_routing", "fragments", "has_ids", "is_plain")
 
-    def __init__(self, fragments: list[bytes], routing: Sequence[_Incoming | Accepted]) -> None:
+    def __init__(self, fragments: list[bytes], routing: Sequence[Incoming | Accepted]) -> None:
         self.fragments = fragments
         self._routing = routing
         self.has_ids = any([event.id is not None for event in routing])
@@ -79,7 +79,7 @@ class Events(Sequence[Accepted]):
         return isinstance(other, Events) and list(self) == list(other)
 
 
-class _Incoming(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class Incoming(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     type: Literal["create", "update", "delete", "noop"]
     url: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_URL)]
     timestamp: Annotated[int, msgspec.Meta(ge=0, le=MAX_TIMESTAMP_MS)] | None = None
@@ -98,8 +98,8 @@ class _Delivered(msgspec.Struct, omit_defaults=True, gc=False):
     facet: str | None = None
 
 
-_decode_one = msgspec.json.Decoder(_Incoming).decode
-_decode_many = msgspec.json.Decoder(list[_Incoming]).decode
+_decode_one = msgspec.json.Decoder(Incoming).decode
+_decode_many = msgspec.json.Decoder(list[Incoming]).decode
 _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 
@@ -114,7 +114,7 @@ _missing_field = re.compile(r"Object missing required field `(\w+)`").match
 _path = re.compile(r" - at `\$(?:\[(\d+)\])?(?:\.(\w+))?[^`]*`\Z").search
 
 
-def are_plain(events: Sequence[_Incoming | Accepted]) -> bool:
+def are_plain(events: Sequence[Incoming | Accepted]) -> bool:
     """No facets and no targets: every event goes to the same lanes."""
     return all([event.facet is None and event.target is None for event in events])
 
@@ -134,7 +134,7 @@ def parse_lines(topic: str, body: bytes, rules: EventRules, now_ms: int) -> Even
     return _accept_all(topic, _decode_lines(lines), rules, now_ms)
 
 
-def _decode_lines(lines: list[bytes]) -> list[_Incoming]:
+def _decode_lines(lines: list[bytes]) -> list[Incoming]:
     try:
         # As one array: a call for each line would take longer than reading it.
         incoming = _decode_many(b"[" + b",".join(lines) + b"]")
@@ -146,7 +146,7 @@ def _decode_lines(lines: list[bytes]) -> list[_Incoming]:
     return [_decoded(_decode_one, line, at) for at, line in enumerate(lines)]
 
 
-def _accept_all(topic: str, incoming: list[_Incoming], rules: EventRules, now_ms: int) -> Events:
+def _accept_all(topic: str, incoming: list[Incoming], rules: EventRules, now_ms: int) -> Events:
     _check_count(len(incoming), rules)
     if _are_usual(incoming, rules):
         return Events(_encode_all(topic, incoming, now_ms), incoming)
@@ -159,7 +159,7 @@ def _accept_all(topic: str, incoming: list[_Incoming], rules: EventRules, now_ms
     return Events(fragments, incoming)
 
 
-def _are_usual(incoming: list[_Incoming], rules: EventRules) -> bool:
+def _are_usual(incoming: list[Incoming], rules: EventRules) -> bool:
     """Whether nothing about them needs a closer look; checked together, because a call for each
     event costs more than what it does."""
     if not _usual_urls("\n".join([event.url for event in incoming]) + "\n"):
@@ -173,7 +173,7 @@ def _are_usual(incoming: list[_Incoming], rules: EventRules) -> bool:
         return False
 
 
-def _encode_all(topic: str, incoming: list[_Incoming], now_ms: int) -> list[bytes]:
+def _encode_all(topic: str, incoming: list[Incoming], now_ms: int) -> list[bytes]:
     delivered = [
         _Delivered(topic, e.type, e.url, now_ms if e.timestamp is None else e.timestamp, e.data)
         for e in incoming
@@ -189,7 +189,7 @@ def _check_count(count: int, rules: EventRules) -> None:
         raise TooLarge("body", f"must hold at most {rules.max_events} events")
 
 
-def _accept(topic: str, event: _Incoming, rules: EventRules, now_ms: int) -> bytes:
+def _accept(topic: str, event: Incoming, rules: EventRules, now_ms: int) -> bytes:
     url, facet, target, data = event.url, event.facet, event.target, event.data
     check_url(url)
     if data is not None and packed_size(data, "data") > rules.max_data_bytes:

@@ -6,8 +6,8 @@ import re
 
 from routemaster.errors import InvalidInput
 
-_TOPIC = re.compile(r"[a-z_]{1,64}")
-_CLIENT = re.compile(r"[a-z0-9:_-]{1,64}")
+TOPIC = re.compile(r"[a-z_]{1,64}")
+CLIENT = re.compile(r"[a-z0-9:_-]{1,64}")
 
 # The holder of the root key goes by this name in logs and listings; no client may pose as it.
 ROOT = "root"
@@ -15,13 +15,13 @@ ROOT = "root"
 
 def parse_topic(value: object, field: str = "topic") -> str:
     # fullmatch, because `$` would let a trailing newline through.
-    if not isinstance(value, str) or not _TOPIC.fullmatch(value):
+    if not isinstance(value, str) or not TOPIC.fullmatch(value):
         raise InvalidInput(field, "must be 1 to 64 of a-z and _")
     return value
 
 
 def parse_client(value: object, field: str = "name") -> str:
-    if not isinstance(value, str) or not _CLIENT.fullmatch(value):
+    if not isinstance(value, str) or not CLIENT.fullmatch(value):
         raise InvalidInput(field, "must be 1 to 64 of a-z, 0-9, colon, _ and -")
     if value == ROOT:
         raise InvalidInput(field, f"the name {ROOT} is reserved")

@@ -13,9 +13,13 @@ from routemaster.errors import InvalidInput
 
 SUBSCRIPTION_FIELDS = ("topics", "callback", "uuid", "timeout", "max", "concurrency")
 MAX_TOPICS = 256
+# Least, most, and what it is when it is not given.
+TIMEOUT_MS = (0, 3_600_000, 500)
+MAX_EVENTS = (1, 10_000, 100)
+CONCURRENCY = (1, 100, 1)
 
 # The user name of HTTP Basic, so no colon.
-_UUID = re.compile(r"[!-9;-~]{1,256}")
+UUID = re.compile(r"[!-9;-~]{1,256}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +45,9 @@ class Subscription:
             topics=_topics(fields.get("topics")),
             callback=callback,
             uuid=_uuid(fields, is_required=bool(callback)),
-            timeout_ms=integer(fields, "timeout", 0, 3_600_000, default=500),
-            max_events=integer(fields, "max", 1, 10_000, default=100),
-            concurrency=integer(fields, "concurrency", 1, 100, default=1),
+            timeout_ms=integer(fields, "timeout", *TIMEOUT_MS),
+            max_events=integer(fields, "max", *MAX_EVENTS),
+            concurrency=integer(fields, "concurrency", *CONCURRENCY),
         )
 
 
@@ -69,12 +73,12 @@ def _uuid(fields: dict[str, object], *, is_required: bool) -> str:
         if is_required:
             raise InvalidInput("uuid", "is required with a callback")
         return ""
-    if not isinstance(value, str) or not _UUID.fullmatch(value):
+    if not isinstance(value, str) or not UUID.fullmatch(value):
         raise InvalidInput("uuid", "must be 1 to 256 printable ASCII characters, no space or colon")
     return value
 
 
-def integer(fields: dict[str, object], name: str, least: int, most: int, *, default: int) -> int:
+def integer(fields: dict[str, object], name: str, least: int, most: int, default: int) -> int:
     value = fields.get(name)
     if value is None:
         return default

@@ -11,7 +11,9 @@ from routemaster.errors import InvalidInput
 
 _SECRET_BYTES = 32
 _SECRET_LENGTH = 43  # of 32 bytes in URL-safe base64
-_CHOSEN = re.compile(r"[!-~]{16,256}")
+# They end a Basic user name, or part a URL.
+MARKS = ":/?#%"
+CHOSEN = r"[!-~]{16,256}"
 _GENERATED = re.compile(rf"([a-z0-9_-]{{1,64}})--[A-Za-z0-9_-]{{{_SECRET_LENGTH}}}")
 _HASHES = {"SHA-256": "sha256", "MD5": "md5"}
 
@@ -23,9 +25,9 @@ def new_token(name: str) -> str:
 
 def parse_token(value: object, field: str = "token") -> str:
     """A token of the caller's choice. It travels in Basic user names and in URLs."""
-    if not isinstance(value, str) or not _CHOSEN.fullmatch(value):
+    if not isinstance(value, str) or not re.fullmatch(CHOSEN, value):
         raise InvalidInput(field, "must be 16 to 256 printable ASCII characters without spaces")
-    if any(mark in value for mark in ":/?#%"):
+    if any(mark in value for mark in MARKS):
         raise InvalidInput(field, "must not hold any of : / ? # %")
     return value
 

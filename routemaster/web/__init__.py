@@ -8,6 +8,7 @@ from routemaster.bus import Bus
 from routemaster.web import (
     api_tokens,
     dashboard,
+    docs,
     errors,
     health,
     metrics,
@@ -43,5 +44,6 @@ def create_app(bus: Bus) -> Flask:
     app.register_blueprint(health.blueprint(bus))
     if bus.settings.dashboard:
         app.register_blueprint(dashboard.blueprint(bus))
+    app.register_blueprint(docs.blueprint(bus))
     app.wsgi_app = Front(app, bus)  # type: ignore[method-assign]  # Flask's own way to wrap it
     return app

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, request
 from routemaster.bus import Bus
 from routemaster.domain.attempt import Attempt
 from routemaster.domain.names import parse_client
-from routemaster.errors import Conflict, InvalidInput, NotFound
+from routemaster.errors import Conflict, Forbidden, InvalidInput, NotFound
 from routemaster.identity import Identity
 from routemaster.store.operations import DROPPED_STATUS, STATUSES, SUCCESS, Operation
 from routemaster.web.answers import as_json
@@ -85,10 +85,12 @@ def redeliver_now(bus: Bus, operation: Operation) -> None:
 def whose(identity: Identity) -> str:
     asked = request.args.get("subscriber")
     if not identity.is_root:
+        if asked is not None and parse_client(asked, "subscriber") != identity.name:
+            raise Forbidden("another client's subscription")
         return identity.name
     if asked is None:
         raise InvalidInput("subscriber", "must be given by root: ?subscriber=NAME")
-    return parse_client(asked)
+    return parse_client(asked, "subscriber")
 
 
 def asked_status() -> str:

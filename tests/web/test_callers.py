@@ -62,6 +62,9 @@ ROWS: dict[str, tuple[int, ...]] = {
     "GET /metrics": (*SHUT, 403, 403, 200),
     "GET /health": (200,) * 6,
     "GET /health/ping": (200,) * 6,
+    "GET /openapi.json": (200,) * 6,
+    "GET /docs": (200,) * 6,
+    "GET /docs/style.css": (200,) * 6,
 }
 # The dashboard knows a session, and no Authorization: whoever comes without one is sent to sign in.
 ROWS |= {f"GET {path}": (303,) * 6 for path in ("/dashboard", "/dashboard/")}
