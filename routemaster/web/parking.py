@@ -21,7 +21,10 @@ class ParkingThreadWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has n
         super().load_wsgi()
         self._serving = threading.local()
         application = self.wsgi
-        self._room: Room = application.extensions[ROOM]
+        # Another application than ours has none, and nothing of it waits.
+        self._room: Room | None = getattr(application, "extensions", {}).get(ROOM)
+        if self._room is None:
+            return
 
         def serve(environ: Any, start_response: Any) -> Any:
             environ[TURN] = self._serving.turn
@@ -31,7 +34,8 @@ class ParkingThreadWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has n
 
     def handle_exit(self, sig: Any, frame: Any) -> None:
         super().handle_exit(sig, frame)
-        self._room.close()
+        if self._room:
+            self._room.close()
 
     def handle_request(self, req: Any, conn: Any, turn: Turn | None = None) -> Any:
         self._serving.turn = turn or Turn(may_park=True)
@@ -63,6 +67,7 @@ class ParkingThreadWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has n
         self.poller.register(
             conn.sock, selectors.EVENT_READ, partial(self._on_parked_readable, conn, place)
         )
+        assert self._room, "only who has one parks"
         self._room.enter(place)
 
     def _on_parked_readable(self, conn: Any, place: Place, client: Any) -> None:
@@ -72,7 +77,7 @@ class ParkingThreadWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has n
             has_gone = not client.recv(1, socket.MSG_PEEK)
         except OSError:
             has_gone = True
-        if has_gone and self._room.leave(place):
+        if has_gone and self._room and self._room.leave(place):
             self.nr_conns -= 1
             conn.close()
 
