@@ -14,6 +14,7 @@ from routemaster.settings import Settings
 from routemaster.store.counters import CounterStore
 from routemaster.store.directory import Directory
 from routemaster.store.events import EventStore
+from routemaster.store.exports import ExportStore
 from routemaster.store.jobs import JobQueue, Limits
 from routemaster.store.keys import Keys
 from routemaster.store.lanes import LaneStore
@@ -42,6 +43,7 @@ class Bus:
     lanes: LaneStore
     operations: Operations
     counters: CounterStore
+    exports: ExportStore
     workers: WorkerStore
     traffic: TrafficStore
     series: SeriesStore
@@ -88,6 +90,7 @@ def assemble(settings: Settings, clock: Clock | None = None) -> Bus:
         lanes=LaneStore(link, keys, limits),
         operations=Operations(link, keys),
         counters=CounterStore(link, keys),
+        exports=ExportStore(link, keys),
         workers=WorkerStore(link, keys),
         traffic=TrafficStore(link, keys),
         series=SeriesStore(link, keys),

@@ -37,6 +37,8 @@ class Keys:
         self.attempts = root + "attempts"
         self.dropped = root + "dropped"
         self.publishes = root + "publishes"
+        self.publishes_cut = root + "publishes:cut"
+        self.export = root + "export"
         self.trash = root + "trash"
         self.trash_prefix = root + "trash:"
         # Jobs.

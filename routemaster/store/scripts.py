@@ -66,6 +66,10 @@ class Scripts:
     token_remove: Script
     worker_beat: Script
     counters_read: Script
+    counters_snapshot: Script
+    export_claim: Script
+    export_done: Script
+    publishes_cut: Script
     series_append: Script
     session_open: Script
     session_seen: Script

@@ -18,6 +18,7 @@ from routemaster.domain.job import Job, deliver
 from routemaster.store import scripts
 from routemaster.store.counters import CounterStore
 from routemaster.store.events import EventStore
+from routemaster.store.exports import Claim, ExportStore
 from routemaster.store.jobs import JobQueue, Limits
 from routemaster.store.lanes import LaneStore
 from routemaster.store.link import Arg
@@ -282,6 +283,26 @@ def sign_in(world: World) -> None:
     sessions(world, world.bus.link).open("id", "token", NOW)
 
 
+MINUTE_OVER = f"{NOW + 120_000:015}"
+
+
+def exports(w: World, link) -> ExportStore:
+    return ExportStore(link, w.bus.keys)
+
+
+def claim_of(world: World) -> Claim:
+    [row] = world.bus.exports.oldest("drops", 10)
+    return Claim(row.label, row.label)
+
+
+def claim_drops(world: World) -> None:
+    world.bus.exports.claim("drops", claim_of(world))
+
+
+def cut_minutes(world: World) -> None:
+    world.bus.exports.cut_publishes(now_ms=int(MINUTE_OVER))
+
+
 Row = tuple[Callable[[World], None], Callable[[World, Any], object]]
 ROWS: dict[str, Row] = {
     "publish": (nothing, publish),
@@ -324,6 +345,20 @@ ROWS: dict[str, Row] = {
     "session_open": (sign_in, lambda w, link: sessions(w, link).open("id2", "token", NOW)),
     "session_seen": (sign_in, lambda w, link: sessions(w, link).seen("id", NOW + MINUTE_MS)),
     "sign_in_try": (nothing, lambda w, link: sessions(w, link).try_sign_in("1", NOW + TRIES_MS)),
+    "counters_snapshot": (
+        nothing,
+        lambda w, link: CounterStore(link, w.bus.keys).snapshot(now_ms=NOW),
+    ),
+    "export_claim": (nothing, lambda w, link: exports(w, link).claim("drops", claim_of(w))),
+    "export_done": (claim_drops, lambda w, link: exports(w, link).done("drops", claim_of(w))),
+    "export_done: minutes": (
+        cut_minutes,
+        lambda w, link: exports(w, link).done("publishes", Claim(MINUTE_OVER, MINUTE_OVER)),
+    ),
+    "publishes_cut": (
+        nothing,
+        lambda w, link: exports(w, link).cut_publishes("", 9, now_ms=int(MINUTE_OVER)),
+    ),
     "worker_beat": (nothing, lambda w, link: WorkerStore(link, w.bus.keys).beat("w", NOW)),
 }
 

@@ -67,7 +67,8 @@ def explained(view: View) -> set[str]:
     k = view.keys
     known = {
         k.routes, k.changes, k.tokens, k.topics, k.subscribers, k.event_gauges, k.batch_gauges,
-        k.counters, k.attempts, k.dropped, k.publishes, k.fences, k.active, k.trash, k.workers,
+        k.counters, k.attempts, k.dropped, k.publishes, k.publishes_cut, k.export,
+        k.fences, k.active, k.trash, k.workers,
         k.series, k.series_totals, k.sessions, k.sign_ins,
     }  # fmt: skip
     known |= {k.series_prefix + name.decode() for name in view.get(k.series_totals, ())}

@@ -14,6 +14,7 @@ from routemaster.bus import Bus, assemble
 from routemaster.domain.event import Events
 from routemaster.store import scripts
 from routemaster.store.events import EventStore
+from routemaster.store.exports import Claim
 from routemaster.store.link import Arg
 from routemaster.store.packing import for_lua
 from routemaster.store.scripts import Scripts
@@ -337,6 +338,42 @@ def sessions(bus: Bus, size: int) -> None:
     assert bus.sessions.seen("id0", NOW + 1001) == ("token" if 0 < size <= 1000 else "")
 
 
+def snapshot(bus: Bus, size: int) -> None:
+    counters(bus, size)
+    first = bus.counters.snapshot()
+    assert len(first.values) == size and first.begins
+    again = bus.counters.snapshot()
+    assert (again.epoch, again.begins, again.values) == (first.epoch, False, first.values)
+
+
+def drain(bus: Bus, size: int) -> None:
+    for start in range(0, size, PIPELINE):
+        numbers = range(start, min(size, start + PIPELINE))
+        bus.link.many([("XADD", bus.keys.attempts, "*", "a", number) for number in numbers])
+    rows = bus.exports.oldest("attempts", size + 1)
+    assert [int(row.packed) for row in rows] == list(range(size))
+    if rows:
+        claim = Claim(rows[0].label, rows[-1].label)
+        assert bus.exports.claim("attempts", claim) == claim
+        assert bus.exports.claimed("attempts", claim) == rows
+        assert bus.exports.done("attempts", claim)
+    assert bus.link.call("XLEN", bus.keys.attempts) == 0
+
+
+def minutes(bus: Bus, size: int) -> None:
+    fields_ = [word for n in range(size) for word in (f"1|t{n}|", "1 2 3")]
+    for start in range(0, len(fields_), PIPELINE):
+        bus.link.call("HSET", bus.keys.publishes, *fields_[start : start + PIPELINE])
+    found = 0
+    while cut := bus.exports.cut_publishes(now_ms=NOW):
+        claim, fields = cut
+        found += len(fields)
+        assert bus.exports.cut_publishes(now_ms=NOW) == cut
+        assert bus.exports.done("publishes", claim)
+    assert found == size
+    assert bus.link.call("EXISTS", bus.keys.publishes, bus.keys.publishes_cut) == 0
+
+
 ROWS: dict[Row, list[str]] = {
     publish_events: ["publish"],
     publish_to_subscribers: ["publish"],
@@ -360,6 +397,9 @@ ROWS: dict[Row, list[str]] = {
     catchers_of_a_topic: ["topic_claim"],
     tokens: ["token_add", "token_remove"],
     counters: ["counters_read"],
+    snapshot: ["counters_snapshot"],
+    drain: ["export_claim", "export_done"],
+    minutes: ["publishes_cut", "export_done"],
     workers: ["worker_beat"],
     series: ["series_append"],
     sessions: ["session_open", "session_seen", "sign_in_try"],
