@@ -1,0 +1,1 @@
+"""Pages: one file without outside resources, drawn by hand-sized code. Knows nothing of Spark."""
