@@ -16,6 +16,8 @@ from routemaster.client.errors import (
     Unavailable,
 )
 from routemaster.client.event import Event
+from routemaster.client.pulled import Pulled
+from routemaster.client.stream import Live
 
 __all__ = [
     "BackgroundPublisher",
@@ -24,9 +26,11 @@ __all__ = [
     "Conflict",
     "Event",
     "InvalidRequest",
+    "Live",
     "NotAllowed",
     "NotFound",
     "NotSent",
+    "Pulled",
     "TooManyAtOnce",
     "Unauthorized",
     "Unavailable",

@@ -11,6 +11,8 @@ from routemaster.client.bulk import BulkSender, new_key
 from routemaster.client.errors import InvalidRequest
 from routemaster.client.event import MAX_DATA_BYTES, Event
 from routemaster.client.http import Answer, Transport
+from routemaster.client.pulled import Pulled
+from routemaster.client.stream import Live, listen
 from routemaster.client.verbs import Verbs
 from routemaster.domain.names import parse_topic
 from routemaster.domain.signature import new_secret
@@ -98,20 +100,22 @@ class Client(Verbs):
     def subscribe(
         self,
         topics: Sequence[str],
-        callback: str,
-        uuid: str,
+        callback: str | None = None,
+        uuid: str | None = None,
         *,
         timeout: int | None = None,
         max: int | None = None,
         concurrency: int | None = None,
     ) -> None:
         """Replaces the subscription's settings and its list of topics (names or patterns).
-        `timeout` is milliseconds that a batch may wait to fill, `max` events in a batch."""
+        `timeout` is milliseconds that a batch may wait to fill, `max` events in a batch. Without
+        callback batches wait to be pulled."""
         if isinstance(topics, str):
             raise InvalidRequest("topics: must be a list", detail={"field": "topics"})
-        body = {"topics": list(topics), "callback": callback, "uuid": uuid}
-        optional = {"timeout": timeout, "max": max, "concurrency": concurrency}
-        self._post("/subscription", body | {k: v for k, v in optional.items() if v is not None})
+        optional: dict[str, object] = {"callback": callback, "uuid": uuid}
+        optional |= {"timeout": timeout, "max": max, "concurrency": concurrency}
+        given = {name: value for name, value in optional.items() if value is not None}
+        self._post("/subscription", {"topics": list(topics)} | given)
 
     def unsubscribe(self, *topics: str) -> None:
         """From these topics; what is queued stays."""
@@ -134,6 +138,39 @@ class Client(Verbs):
 
     def resume(self, subscriber: str | None = None) -> None:
         self._post(self._of(subscriber, "resume"))
+
+    # Pulling, for a subscription without callback
+
+    def pull(self, *, wait: int = 0, lease: int = 30) -> Pulled | None:
+        """The oldest batch, or None when there is none within `wait` seconds (to 30). It is one's
+        own for `lease` seconds: then, unless `done`, it comes again."""
+        # With a key, so that a lost answer does not leave a batch leased to nobody.
+        headers = {"Idempotency-Key": new_key()}
+        answer = self.http.call(
+            "GET", f"/subscription/batch?wait={wait:d}&lease={lease:d}", None, headers, wait_s=wait
+        )
+        return Pulled.of(answer) if answer.status == 200 else None
+
+    def done(self, batch: Pulled) -> None:
+        """It is processed, and forgotten. Raises Conflict when its lease is over."""
+        path = f"/subscription/batch/{quote(batch.id, safe='')}"
+        self.http.call("DELETE", path, None, batch.fence, is_gone_fine=True)
+
+    def refuse(self, batch: Pulled, *, delay: int | None = None) -> None:
+        """It is not processed, and comes again, after `delay` milliseconds."""
+        path = f"/subscription/batch/{quote(batch.id, safe='')}/refuse"
+        body = None if delay is None else json.dumps({"delay": delay}).encode()
+        self.http.call("POST", path, body, (JSON if body else {}) | batch.fence)
+
+    def renew(self, batch: Pulled, *, lease: int = 30) -> None:
+        """Its lease begins anew."""
+        path = f"/subscription/batch/{quote(batch.id, safe='')}/renew?lease={lease:d}"
+        self.http.call("POST", path, None, batch.fence)
+
+    def listen(self, topic: str) -> Iterator[Live]:
+        """A topic's events from now on, for ever, also over a restart of the bus. For looking on:
+        what is missed is not kept for a listener, only counted."""
+        return listen(self.http, checked_topic(topic))
 
     # Signing secrets
 

@@ -63,16 +63,18 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         is_gone_fine: bool = False,
         once: bool = False,
+        wait_s: float = 0.0,
     ) -> Answer:
         """`is_gone_fine`: a 404 after an attempt whose answer was lost means that it did work.
-        `once`: the caller makes the further attempts."""
-        end_s = time.monotonic() + self._deadline_s
+        `once`: the caller makes the further attempts. `wait_s`: for how long the bus may be asked
+        to have nothing to say."""
+        end_s = time.monotonic() + self._deadline_s + wait_s
         attempts, was_lost = 0, False
         while True:
             attempts += 1
             asked_s = 0.0
             try:
-                answer = self._attempt(method, path, body, headers, end_s)
+                answer = self._attempt(method, path, body, headers, end_s, wait_s)
                 if answer.status < 400 and answer.status // 100 != 3:
                     return answer
                 problem = explained(answer)
@@ -89,10 +91,12 @@ class Transport:
                 raise Unavailable(str(problem), problem.status, attempts, asked_s) from problem
             time.sleep(wait_s)
 
-    def open(self, path: str, timeout: tuple[float, float]) -> requests.Response:
+    def open(
+        self, path: str, timeout: tuple[float, float], headers: Mapping[str, str]
+    ) -> requests.Response:
         """A response whose body goes on: a live stream. Errors are raised as by `call`."""
         response = self._session().get(
-            self.url + path, stream=True, timeout=timeout, allow_redirects=False
+            self.url + path, stream=True, timeout=timeout, headers=headers, allow_redirects=False
         )
         if response.status_code != 200:
             with response:
@@ -114,6 +118,7 @@ class Transport:
         body: bytes | None,
         headers: Mapping[str, str] | None,
         end_s: float,
+        wait_s: float,
     ) -> Answer:
         left_s = max(0.001, end_s - time.monotonic())
         response = self._session().request(
@@ -121,7 +126,7 @@ class Transport:
             self.url + path,
             data=body,
             headers=dict(headers) if headers else None,
-            timeout=min(self._timeout_s, left_s),
+            timeout=min(self._timeout_s + wait_s, left_s),
             # A redirect would take the token somewhere else.
             allow_redirects=False,
             stream=True,

@@ -72,3 +72,8 @@ def test_the_client_needs_requests_only(tmp_path):
 
 def test_the_receiver_needs_nothing(tmp_path):
     assert python(tmp_path, "import routemaster.receiver" + FOREIGN) == "[]\n"
+
+
+def test_the_command_needs_what_the_extra_names(tmp_path):
+    code = "from routemaster.rtm import main; main(['sub', '--help'], standalone_mode=False)"
+    assert "resume" in python(tmp_path, code, "requests", "click", "rich")
