@@ -260,6 +260,11 @@ class JobQueue:
         args = [job, now_ms, self._keys.wake_channel]
         return bool(self._link.run(scripts.load().queue_release, where, args))
 
+    def lessees(self) -> list[str]:
+        """Who holds each job that is leased now."""
+        rows = self._link.call("HVALS", self._leases)
+        return [words[1].decode() for words in map(bytes.split, rows) if len(words) == 3]
+
     def due(self) -> int:
         """How many jobs could run now, by Redis' own clock."""
         (seconds, _), instant = self._link.many([("TIME",), ("LLEN", self._instant)])

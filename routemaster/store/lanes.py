@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgpack
 
+from routemaster.domain.job import deliver
 from routemaster.domain.lane import lane_id
 from routemaster.store import scripts
 from routemaster.store.jobs import Limits
@@ -43,6 +44,17 @@ class Holder:
     events: int
     batches: int
     oldest_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStanding:
+    """`state` is the letter of its job: see The life of a job."""
+
+    name: str
+    batches: int
+    oldest_ms: int
+    state: str
+    due_ms: int  # 0 when it is not scheduled
 
 
 class LaneStore:
@@ -108,6 +120,35 @@ class LaneStore:
             for lane, count, score in zip(lanes, lengths, flat[1::2], strict=True)
             if count > 0
         ]
+
+    def oldest(self, subscriber: str, most: int) -> tuple[list[LaneStanding], int]:
+        """The lanes that have waited longest, and how many more there are."""
+        k = self._keys
+        key = k.lanes(subscriber)
+        flat, total = self._link.many(
+            [
+                ("ZRANGE", key, "(0", "+inf", "BYSCORE", "LIMIT", 0, most, "WITHSCORES"),
+                ("ZCOUNT", key, "(0", "+inf"),
+            ]
+        )
+        lanes = [name.decode() for name in flat[::2]]
+        if not lanes:
+            return [], 0
+        ids = [lane_id(subscriber, lane) for lane in lanes]
+        jobs = [deliver(subscriber, lane).dump() for lane in lanes]
+        states, due, *lengths = self._link.many(
+            [
+                ("HMGET", k.index(MAIN), *jobs),
+                ("ZMSCORE", k.scheduled(MAIN), *jobs),
+                *(("LLEN", k.lane_batches_prefix + id_) for id_ in ids),
+            ]
+        )
+        return [
+            LaneStanding(lane, count, int(since), (state or b"")[:1].decode(), int(at or 0))
+            for lane, count, since, state, at in zip(
+                lanes, lengths, flat[1::2], states, due, strict=True
+            )
+        ], max(0, total - len(lanes))
 
     def _paged(self, commands: Sequence[Sequence[Arg]]) -> list[Reply]:
         return [

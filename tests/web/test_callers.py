@@ -66,8 +66,14 @@ ROWS: dict[str, tuple[int, ...]] = {
     "GET /docs": (200,) * 6,
     "GET /docs/style.css": (200,) * 6,
 }
+DASHBOARD_ACTIONS = (
+    "/subscribers/<name>/<any('pause','resume','replay'):verb>",
+    "/subscribers/<name>/operations/<bid>/redeliver",
+)
 # The dashboard knows a session, and no Authorization: whoever comes without one is sent to sign in.
-ROWS |= {f"GET {path}": (303,) * 6 for path in ("/dashboard", "/dashboard/")}
+DASHBOARD = ("", "/", "/topics", "/subscribers", "/subscribers/<name>", "/workers")
+ROWS |= {f"GET /dashboard{path}": (303,) * 6 for path in (*DASHBOARD, *DASHBOARD_ACTIONS)}
+ROWS |= {f"POST /dashboard{path}": (303,) * 6 for path in DASHBOARD_ACTIONS}
 ROWS |= {
     "GET /dashboard/sign-in": (200,) * 6,
     "POST /dashboard/sign-in": (403,) * 6,
@@ -101,6 +107,9 @@ PARTS = {
     "/subscriptions/<name>/resume": "/subscriptions/owner/resume",
     "/subscribers/<name>/resume": "/subscribers/owner/resume",
     "/api_tokens/<token>": "/api_tokens/whatever",
+    "/dashboard/subscribers/<name>": "/dashboard/subscribers/owner",
+    "/dashboard" + DASHBOARD_ACTIONS[0]: "/dashboard/subscribers/owner/pause",
+    "/dashboard" + DASHBOARD_ACTIONS[1]: "/dashboard/subscribers/owner/operations/<bid>/redeliver",
     "/dashboard/static/<file>": "/dashboard/static/dashboard.js",
     "/dashboard/<path:_>": "/dashboard/nothing/here",
 }

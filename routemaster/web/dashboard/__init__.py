@@ -7,8 +7,19 @@ from werkzeug.exceptions import HTTPException
 
 from routemaster import errors
 from routemaster.bus import Bus
-from routemaster.web.dashboard import overview, security, sign_in, static
+from routemaster.web.dashboard import (
+    actions,
+    overview,
+    security,
+    sign_in,
+    static,
+    subscriber,
+    subscribers,
+    topics,
+    workers,
+)
 from routemaster.web.dashboard.live import Live
+from routemaster.web.dashboard.operations import Histories
 from routemaster.web.dashboard.pages import HERE, Pages
 from routemaster.web.dashboard.sessions import Sessions
 from routemaster.web.errors import STATUS, log
@@ -19,9 +30,15 @@ def blueprint(bus: Bus) -> Blueprint:
     sessions = Sessions(bus)
     pages = Pages(sessions)
     live = Live(bus)
+    histories = Histories(bus)
     static.add(routes)
     sign_in.add(routes, sessions, pages)
     overview.add(routes, bus, sessions, pages, live)
+    topics.add(routes, bus, sessions, pages, live)
+    subscribers.add(routes, bus, sessions, pages, live)
+    subscriber.add(routes, bus, sessions, pages, live, histories)
+    actions.add(routes, bus, sessions, pages, histories)
+    workers.add(routes, bus, sessions, pages, live)
     routes.after_request(security.secured)
 
     @routes.get("/")

@@ -14,6 +14,7 @@ WIDTH, HEIGHT = 1000.0, 100.0
 TICKS = 4
 LABELS = 5
 TABLE_ROWS = 24
+MOST_MISSED = 5
 
 Value = float | None
 Format = Callable[[float | None], str]
@@ -81,7 +82,8 @@ class Frame:
 
     def __init__(self, window: Window, now_ms: int) -> None:
         self.window = window
-        self._last = now_ms // MINUTE_MS
+        # Of the point that is being filled; so points begin at round times.
+        self._last = (now_ms // MINUTE_MS // window.step + 1) * window.step - 1
         self._first = self._last - window.minutes + 1
         self.times_ms = [
             (self._first + (n + 1) * window.step) * MINUTE_MS for n in range(window.points)
@@ -109,9 +111,12 @@ class Frame:
     def highest(self, rows: Sequence[Minute], gauge: int) -> list[Value]:
         found: list[Value] = [None] * self.window.points
         for row in rows:
-            place = self._place(row.minute)
-            if place is not None and gauge < len(row.gauges):
-                found[place] = max(found[place] or 0, row.gauges[gauge])
+            # A minute that was missed had most likely the same.
+            span = row.span if row.span <= MOST_MISSED else 1
+            for minute in range(row.minute - span + 1, row.minute + 1):
+                place = self._place(minute)
+                if place is not None and gauge < len(row.gauges):
+                    found[place] = max(found[place] or 0, row.gauges[gauge])
         return found
 
     def _place(self, minute: int) -> int | None:
@@ -137,7 +142,7 @@ def chart(
             Line(name, mark, values, path(values, top), area(values, top))
             for name, mark, values in lines
         ],
-        ticks=[text(top * n / TICKS) for n in range(TICKS, -1, -1)],
+        ticks=[text(top * n / TICKS).replace(".0", "") for n in range(TICKS, -1, -1)],
         times_ms=frame.times_ms,
         texts=[[text(values[n]) for _, _, values in lines] for n in range(len(frame.times_ms))],
     )
@@ -179,7 +184,3 @@ def runs(values: Sequence[Value], top: float) -> list[list[tuple[float, float]]]
             x = WIDTH * place / max(1, len(values) - 1)
             found[-1].append((x, HEIGHT - HEIGHT * min(value, top) / top))
     return [run for run in found if run]
-
-
-def sparkline(values: Sequence[Value], top: float) -> str:
-    return path(values, top)

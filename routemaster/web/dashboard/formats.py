@@ -46,6 +46,11 @@ def duration(ms: float | None) -> str:
     return f"{whole // DAY_S} d {whole % DAY_S // HOUR_S} h"
 
 
+def age(seconds: int) -> str:
+    """Of what is only known by the second."""
+    return duration(1000 * seconds) if seconds else "< 1 s"
+
+
 def size(n_bytes: float | None) -> str:
     if n_bytes is None:
         return NONE
@@ -78,4 +83,4 @@ def when(ms: int) -> datetime:
         return datetime.fromtimestamp(0, UTC)
 
 
-FILTERS = {f.__name__: f for f in (count, rate, percent, duration, size, moment, clock, iso)}
+FILTERS = {f.__name__: f for f in (count, rate, percent, duration, age, size, moment, clock, iso)}

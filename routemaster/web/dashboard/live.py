@@ -26,6 +26,10 @@ class Pace:
     published: int
     seconds: float
 
+    @property
+    def published_per_s(self) -> float | None:
+        return self.per_s(self.published)
+
     def per_s(self, count: int) -> float | None:
         return count / self.seconds if self.seconds else None
 

@@ -24,7 +24,10 @@ class Tab:
 
 TABS = (
     Tab(HERE, "Overview"),
-)  # fmt: skip
+    Tab(f"{HERE}/topics", "Topics"),
+    Tab(f"{HERE}/subscribers", "Subscribers"),
+    Tab(f"{HERE}/workers", "Workers", is_for_clients=False),
+)
 
 
 class Pages:

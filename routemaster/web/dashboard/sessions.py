@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from flask import Response, request
 
 from routemaster.bus import Bus
+from routemaster.domain.names import parse_client
 from routemaster.domain.token import same
-from routemaster.errors import TooMany, Unauthenticated
+from routemaster.errors import Forbidden, TooMany, Unauthenticated
 from routemaster.identity import Identity
 from routemaster.store.sessions import LIFE_MS
 from routemaster.web import tls
@@ -106,6 +107,14 @@ class Sessions:
 
     def _keyed(self, purpose: str, text: str) -> str:
         return hmac.new(self._key, f"{purpose}:{text}".encode(), hashlib.sha256).hexdigest()
+
+
+def visible(session: Session, name: str) -> str:
+    """As in the API: a subscription is its own client's business, and root's."""
+    identity = session.identity
+    if not identity.is_root and identity.name != name:
+        raise Forbidden("This is another client’s subscription.")
+    return parse_client(name)
 
 
 def new_id() -> str:

@@ -11,8 +11,10 @@ const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
 // Times, in the reader's own zone.
 
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const HOUR = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+const DAY = { year: "numeric", month: "short", day: "numeric" };
+const CLOCK = new Intl.DateTimeFormat(undefined, HOUR);
+const MOMENT = new Intl.DateTimeFormat(undefined, { ...DAY, ...HOUR, second: "2-digit" });
 
 function localTime(root) {
   for (const time of all("time[data-ms]", root)) {
