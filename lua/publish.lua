@@ -3,8 +3,8 @@
 -- One script, because an event in some lanes only, or in a lane without a job, would be lost.
 -- No allow-oom: a full Redis refuses it before any effect.
 --
--- KEYS[1]  hash   routes                    version: the routing table the caller decided by
--- KEYS[2]  hash   topic:{topic}             counter, last_event
+-- KEYS[1]  hash   routes                    version: the routing table the caller decided by; live
+-- KEYS[2]  hash   topic:{topic}             counter, last_event; and a channel of that name
 -- KEYS[3]  hash   counters
 -- KEYS[4]  hash   batches:gauges:event      subscriber -> events queued
 -- KEYS[5]  hash   batches:gauges:batch      subscriber -> batches queued
@@ -32,7 +32,6 @@
 --@include clock
 --@include lists
 --@include lanes
---@include routes
 
 local routes, topic, counters, event_gauges, batch_gauges, scheduled, index =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -40,7 +39,11 @@ local lane_prefix, lane_batches, batch_prefix, lanes_prefix, ids_prefix =
   KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local FIRST = 11 -- where the events begin in ARGV
 
-if is_stale(routes, ARGV[1]) then
+-- `live`: until when somebody follows a stream of some topic. Read with the version, so that a bus
+-- without streams pays next to nothing for them.
+local known = redis.call('HMGET', routes, 'version', 'live')
+local live = known[2]
+if (known[1] or '0') ~= ARGV[1] then
   return { 'stale' }
 end
 
@@ -258,5 +261,22 @@ if stored > 0 then
 end
 if wake then
   redis.call('PUBLISH', ARGV[5], digits(wake))
+end
+
+-- Who follows the topic gets the number of the event before, and the events, one a line.
+local function tell_live()
+  if (tonumber(live) or 0) < (now or given_now or clock_ms('')) then
+    redis.call('HDEL', routes, 'live')
+  elseif redis.call('PUBSUB', 'NUMSUB', topic)[2] > 0 then
+    local items, first, last = ARGV, FIRST, #ARGV
+    if is_new then
+      items, first, last = choose()
+    end
+    local before = digits(tonumber(count_topic[2]) - stored)
+    redis.call('PUBLISH', topic, before .. '\n' .. table.concat(items, '\n', first, last))
+  end
+end
+if live and stored > 0 then
+  tell_live()
 end
 return { 'ok', stored, events - stored }

@@ -19,6 +19,7 @@ from routemaster.store.jobs import JobQueue, Limits
 from routemaster.store.keys import Keys
 from routemaster.store.lanes import LaneStore
 from routemaster.store.link import Link
+from routemaster.store.live import LiveStore
 from routemaster.store.operations import Operations
 from routemaster.store.pulls import PullStore
 from routemaster.store.series import SeriesStore
@@ -51,6 +52,7 @@ class Bus:
     events: EventStore
     main: JobQueue
     pulls: PullStore
+    live: LiveStore
     aux: JobQueue
     authenticator: Authenticator
     digest_auth: DigestAuth | None
@@ -98,6 +100,7 @@ def assemble(settings: Settings, clock: Clock | None = None) -> Bus:
         events=events,
         main=main,
         pulls=PullStore(link, keys, main),
+        live=LiveStore(link, keys),
         aux=JobQueue(link, keys, "aux"),
         authenticator=authenticator,
         digest_auth=digest_auth,

@@ -281,6 +281,12 @@ class Settings:
         "400",
         "requests that one web process lets wait for something to pull",
     )
+    max_streams: int = _setting(
+        "ROUTEMASTER_MAX_STREAMS",
+        types.integer(0, 150),
+        "100",
+        "live streams that one web process serves",
+    )
     max_backoff_ms: int = _setting(
         "MAX_BACKOFF_MS",
         types.integer(1, 86_400_000),

@@ -51,6 +51,7 @@ class Scripts:
     queue_scrub: Script
     queue_audit: Script
     queue_release: Script
+    live_beat: Script
     lane_drop: Script
     lane_hasten: Script
     batches_sweep: Script

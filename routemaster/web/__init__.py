@@ -21,6 +21,7 @@ from routemaster.web import (
 )
 from routemaster.web.callers import Callers
 from routemaster.web.front import Front
+from routemaster.web.streams import STREAMS, Streams
 from routemaster.web.waiting import ROOM, Room
 
 
@@ -31,10 +32,11 @@ def create_app(bus: Bus) -> Flask:
     # Or `/topics//orders` would be answered by a redirect, which is no JSON.
     app.url_map.merge_slashes = False
     callers = Callers(bus)
+    streams = app.extensions[STREAMS] = Streams(bus)
     room = app.extensions[ROOM] = Room(bus)
     tls.install(app, bus.settings)
     errors.install(app, bus.authenticator)
-    app.register_blueprint(topics.blueprint(bus, callers))
+    app.register_blueprint(topics.blueprint(bus, callers, streams))
     app.register_blueprint(subscribers.blueprint(bus, callers))
     app.register_blueprint(pulls.blueprint(bus, callers, room))
     app.register_blueprint(operations.blueprint(bus, callers))

@@ -11,6 +11,8 @@ from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
 
+from routemaster.web.reader import Reader
+from routemaster.web.streams import STREAMS, Streamed, Streams
 from routemaster.web.waiting import ROOM, TURN, Parked, Place, Room, Turn
 
 
@@ -25,6 +27,7 @@ class ParkingThreadWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has n
         self._room: Room | None = getattr(application, "extensions", {}).get(ROOM)
         if self._room is None:
             return
+        self._streams: Streams = application.extensions[STREAMS]
 
         def serve(environ: Any, start_response: Any) -> Any:
             environ[TURN] = self._serving.turn
@@ -36,24 +39,27 @@ class ParkingThreadWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has n
         super().handle_exit(sig, frame)
         if self._room:
             self._room.close()
+            self._streams.close()
 
     def handle_request(self, req: Any, conn: Any, turn: Turn | None = None) -> Any:
         self._serving.turn = turn or Turn(may_park=True)
         try:
             return super().handle_request(req, conn)
-        except Parked as parked:
-            return parked, req, self._serving.turn
+        except (Parked, Streamed) as left:
+            return left, req, self._serving.turn
 
     def _keepalive_after(self, conn: Any, keepalive: Any) -> Any:
-        is_parked = isinstance(keepalive, tuple)
-        return keepalive if is_parked else super()._keepalive_after(conn, keepalive)
+        has_left = isinstance(keepalive, tuple)  # its thread, as handle_request says
+        return keepalive if has_left else super()._keepalive_after(conn, keepalive)
 
     def finish_request(self, conn: Any, fs: Any) -> None:
         result = None if fs.cancelled() or fs.exception() else fs.result()
-        if isinstance(result, tuple):
-            self._park(conn, *result)
-        else:
+        if not isinstance(result, tuple):
             super().finish_request(conn, fs)
+        elif isinstance(result[0], Streamed):
+            self._stream(conn, result[0])
+        else:
+            self._park(conn, *result)
 
     def _park(self, conn: Any, parked: Parked, req: Any, turn: Turn) -> None:
         resume = partial(self._resume, conn, req, turn)
@@ -80,6 +86,15 @@ class ParkingThreadWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has n
         if has_gone and self._room and self._room.leave(place):
             self.nr_conns -= 1
             conn.close()
+
+    def _stream(self, conn: Any, asked: Streamed) -> None:
+        conn.sock.setblocking(False)
+        ended = partial(self.method_queue.defer, self._end_stream, conn)
+        self._streams.add(Reader(asked.topic, conn.sock, asked.may_read, ended, asked.last))
+
+    def _end_stream(self, conn: Any) -> None:
+        self.nr_conns -= 1
+        conn.close(graceful=True)
 
     def _resume(self, conn: Any, req: Any, turn: Turn) -> None:
         try:

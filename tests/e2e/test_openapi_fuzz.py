@@ -27,7 +27,10 @@ CHECKS = [
 ]  # fmt: skip
 EXAMPLES = 12
 MOST_QUERY = 500
-OPERATIONS = [(operation, operation.paths[0]) for operation in ALL]
+# A stream has no end: test_streams.py reads them.
+OPERATIONS = [
+    (operation, operation.paths[0]) for operation in ALL if "/stream" not in operation.paths[0]
+]
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from routemaster.store.exports import Claim, ExportStore
 from routemaster.store.jobs import JobQueue, Limits
 from routemaster.store.lanes import LaneStore
 from routemaster.store.link import Arg
+from routemaster.store.live import LiveStore
 from routemaster.store.operations import Operations
 from routemaster.store.pulls import PullStore
 from routemaster.store.scripts import Script, Scripts
@@ -248,6 +249,14 @@ def one_in_time(world: World) -> None:
     world.publish(30, "y", 1)
 
 
+def beat(w: World, link) -> None:
+    LiveStore(link, w.bus.keys).beat(now_ms=NOW)
+
+
+def live(world: World) -> None:
+    world.bus.live.beat(now_ms=NOW)
+
+
 def pulling(world: World) -> None:
     """t pulls from now on; one of its lanes waits for that."""
     follow(world.bus, "t", "a", max=2, timeout=50, callback=None, uuid=None)
@@ -319,6 +328,8 @@ ROWS: dict[str, Row] = {
     "queue_scrub: pulled": (pulled, lambda w, link: main(w, link).scrub(100, 1, NOW + 1000)),
     "queue_audit": (lose_job, lambda w, link: main(w, link).audit(now_ms=NOW)),
     "queue_release": (set_aside, lambda w, link: main(w, link).release(w.lease.job, NOW)),
+    "publish: live": (live, publish),
+    "live_beat": (nothing, beat),
     "lane_drop": (nothing, lambda w, link: lanes(w, link).drop("s", "0", 9, "age", NOW)),
     "lane_drop: all": (fill_instant, lambda w, link: lanes(w, link).drop("t", "0", 9, "age", NOW)),
     "lane_hasten": (one_in_time, hasten),

@@ -13,14 +13,17 @@ import pytest
 from routemaster.bus import Bus, assemble
 from routemaster.domain.event import Events
 from routemaster.store import scripts
+from routemaster.store.channels import Channels
 from routemaster.store.events import EventStore
 from routemaster.store.exports import Claim
 from routemaster.store.link import Arg
+from routemaster.store.live import told
 from routemaster.store.packing import for_lua
 from routemaster.store.scripts import Scripts
 from routemaster.store.series import Entry, Flow
 from routemaster.store.table import Client
 from tests.busses import follow
+from tests.integration.processes import eventually
 from tests.lua.calls import NOW, accepted
 from tests.lua.dump import dump
 from tests.lua.invariants import problems
@@ -169,6 +172,20 @@ def pull_batch(bus: Bus, size: int) -> None:
     bus.pulls.promote(NOW)
     lease = bus.pulls.take("p", "l", 1000, now_ms=NOW).lease
     assert len(lease.batch.events if lease and lease.batch else ()) == min(size, 10_000)
+
+
+def live(bus: Bus, size: int) -> None:
+    follow(bus, "s", "a", max=10_000)
+    assert bus.live.beat(now_ms=NOW) > NOW
+    listening = Channels(bus.link)
+    listening.listen_to({bus.live.channel("a")})
+    eventually(lambda: bus.link.call("PUBSUB", "NUMSUB", bus.live.channel("a"))[1])
+    send(bus, "a", size)
+    heard: list[bytes] = []
+    while len(heard) < size:
+        heard += [e for one in listening.read() if (news := told(one.payload)) for e in news.events]
+    assert heard == [b"%d" % n for n in range(size)]
+    listening.close()
 
 
 def push(bus: Bus, size: int) -> None:
@@ -382,6 +399,7 @@ ROWS: dict[Row, list[str]] = {
     take_batch: ["queue_take", "queue_renew", "queue_nack", "queue_ack"],
     pull: ["pull_take", "queue_scrub"],
     pull_batch: ["pull_take"],
+    live: ["live_beat", "publish"],
     push: ["queue_push"],
     scrub: ["queue_scrub"],
     audit: ["queue_audit", "subscriber_audit"],

@@ -9,7 +9,10 @@ import pytest
 
 from routemaster.bus import assemble
 from routemaster.domain.job import deliver
+from routemaster.store.channels import Channels, Heard
+from routemaster.store.live import told
 from tests.busses import event, follow, give_token, publish
+from tests.integration.processes import eventually
 from tests.lua.calls import accepted
 from tests.proxy import Proxy
 
@@ -61,6 +64,30 @@ def test_a_changed_table_costs_a_reload_once(bus, proxy):
     proxy.watch()
     publish(bus, "publisher", "a", body)
     assert proxy.exchanges == [["EVALSHA"]]
+
+
+def test_streams_cost_no_round_trip_and_are_forgotten_when_nobody_keeps_them(bus, proxy, settings):
+    body = json.dumps([event(1), event(2)]).encode()
+    publish(bus, "publisher", "a", body)
+    direct = assemble(settings)
+    listening = Channels(direct.link)
+    listening.listen_to({bus.live.channel("a")})
+    eventually(lambda: bus.link.call("PUBSUB", "NUMSUB", bus.live.channel("a"))[1])
+    publish(bus, "publisher", "a", body)  # quiet: nobody says that it is followed
+    bus.live.beat()
+    proxy.watch()
+    publish(bus, "publisher", "a", body)
+    assert proxy.exchanges == [["EVALSHA"]]
+    heard: list[Heard] = []
+    while len(heard) < 2:
+        heard += listening.read()
+    listening.close()
+    direct.link.close()
+    news = told(heard[1].payload)
+    assert news and (news.before, len(news.events)) == (4, 2)
+    bus.link.call("HSET", bus.keys.routes, "live", "1")
+    publish(bus, "publisher", "a", body)
+    assert bus.link.call("HGET", bus.keys.routes, "live") is None
 
 
 def assembled_elsewhere(bus):

@@ -17,6 +17,7 @@ SHUT = (401, 401, 401)
 ROWS: dict[str, tuple[int, ...]] = {
     "GET /topics": (*SHUT, 200, 200, 200),
     "POST /topics/<name>": (*SHUT, 403, 204, 204),
+    "GET /topics/<name>/stream": (*SHUT, 200, 200, 200),
     "DELETE /topics/<name>": (*SHUT, 403, 204, 204),
     "DELETE /topic/<name>": (*SHUT, 403, 204, 204),
     "POST /subscription": (*SHUT, 204, 204, 403),
@@ -97,6 +98,7 @@ BODIES: dict[str, object] = {
 }
 PARTS = {
     "/topics/<name>": "/topics/orders",
+    "/topics/<name>/stream": "/topics/orders/stream",
     "/topic/<name>": "/topic/orders",
     "/subscription/topics/<topic>": "/subscription/topics/orders",
     "/subscriber/topics/<topic>": "/subscriber/topics/orders",

@@ -67,6 +67,10 @@ FENCE = Parameter(
     "Routemaster-Lease", "header", {"type": "string", "pattern": "^[0-9]{0,20}$"},
     "what came with the batch: without it, any lease of the batch is meant",
 )  # fmt: skip
+SEEN = Parameter(
+    "Last-Event-ID", "header", {"type": "string", "pattern": "^[0-9]{0,15}$"},
+    "the last event seen: the first one tells how many were missed",
+)  # fmt: skip
 DONE = Answer("done")
 BAD = Answer("bad input: the field and the rule", ref("Error"))
 MISSING = Answer("there is none", ref("Error"))
@@ -101,6 +105,10 @@ TOPICS = [
     ),
     Operation("get", ("/topics",), "Topics", "List the topics", ANYONE,
               {200: Answer("all topics", listing(ref("Topic")))}),
+    Operation("get", ("/topics/{name}/stream",), "Topics", "Follow what is accepted, live", ANYONE,
+              {200: Answer("Server-Sent Events until the caller goes", TEXT, "text/event-stream"),
+               400: BAD, 404: MISSING, 429: Answer("too many streams are open", ref("Error"))},
+              (TOPIC_NAME, SEEN)),
     Operation("delete", ("/topics/{name}", "/topic/{name}"), "Topics", "Delete a topic", ANYONE,
               {**CHANGED, 400: BAD}, (TOPIC_NAME,)),
 ]  # fmt: skip
