@@ -259,12 +259,12 @@ def _later(time: str, wait_seconds: Column) -> Column:
 
 def _forecast_of(export: Export) -> DataFrame:
     gauges = export.read(GAUGES)
-    return forecast(gauges, last_time(gauges, GAUGES))
+    return forecast(gauges, last_time((gauges, GAUGES)))
 
 
 def _memory_of(export: Export) -> DataFrame:
     gauges = export.read(GAUGES)
-    return memory(gauges, last_time(gauges, GAUGES))
+    return memory(gauges, last_time((gauges, GAUGES)))
 
 
 TABLES: dict[str, Build] = {

@@ -20,11 +20,15 @@ def bucket_start(time: str, bucket: str) -> Column:
     return F.date_trunc(bucket, F.col(time))
 
 
-def last_time(df: DataFrame, dataset: Dataset) -> datetime:
+def last_time(*frames: tuple[DataFrame, Dataset]) -> datetime:
     """Just after the newest row: "now" for a report, which never asks the clock."""
+    last_ms = [newest_ms(df, dataset) for df, dataset in frames]
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=max(last_ms) + 1)
+
+
+def newest_ms(df: DataFrame, dataset: Dataset) -> int:
     row = df.agg(F.unix_millis(F.max(dataset.time)).alias("ms")).first()
-    last_ms = row.ms if row is not None and row.ms is not None else 0
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=last_ms + 1)
+    return row.ms if row is not None and row.ms is not None else 0
 
 
 def seconds(time: str | Column) -> Column:
