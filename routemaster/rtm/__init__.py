@@ -20,6 +20,7 @@ COMMANDS = {
     "ops": "what became of deliveries",
     "replay": "deliver again now what still waits",
     "token": "add, delete and list API tokens",
+    "outbox": "send what transactions left in an outbox table",
     "bench": "measure how fast this bus takes events",
     "config": "show the buses named in .rtmrc",
     "completion": "print the shell's completion script",
