@@ -31,10 +31,7 @@ def command() -> None:
 @with_bus
 def drain(session: Session, database: str, table: str, once: bool, every: float) -> None:
     """Sends them in order and deletes them, until Ctrl-C. Any number of these may run."""
-    stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
-    with drainer_of(session, database, table) as drainer:
+    with told_to_stop() as stopping, drainer_of(session, database, table) as drainer:
         while not stopping.is_set():
             sent = attempt(drainer, once)
             if sent:
@@ -57,6 +54,19 @@ def status(session: Session, database: str, table: str) -> None:
     with drainer_of(session, database, table) as drainer:
         found = drainer.waiting()
     session.rows([{"waiting": found.events, "refused": found.refused}], "waiting", "refused")
+
+
+@contextmanager
+def told_to_stop() -> Iterator[threading.Event]:
+    """Set by Ctrl-C and SIGTERM, which then interrupt nothing."""
+    stopping = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: stopping.set()) for number in numbers]
+    try:
+        yield stopping
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def attempt(drainer: Drainer, once: bool) -> int:
