@@ -45,6 +45,16 @@ def wait_for_redis(bus: Bus) -> None:
         log.error(problem)
     if problems:
         sys.exit(MISCONFIGURED)
+    begin_counting(bus)
+
+
+def begin_counting(bus: Bus) -> None:
+    """The counters have an epoch from their first event on: the export need not guess later how
+    much of what it finds is new."""
+    try:
+        bus.counters.snapshot()
+    except StoreUnavailable as error:  # it is there for reading, at least
+        log.warning("cannot begin an epoch of the counters reason=%s", error.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from routemaster import checks
 from routemaster.bus import Bus
 from routemaster.checks import OK, PROBLEM, WARNING, Finding
 from routemaster.cli.session import a_bus, console, json_option, print_json, size
-from routemaster.jobs.autodrop import marks_of
 from routemaster.metrics.gather import workers
-from routemaster.metrics.memory import measure
+from routemaster.metrics.memory import marks_of, measure
 from routemaster.store import scripts
 
 MOST_SKEW_S = 2.0

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from routemaster.bus import Bus
+from routemaster.bus import Bus, is_exporting
 from routemaster.jobs.autodrop import Autodrop
+from routemaster.jobs.export import Export
 from routemaster.jobs.monitor import Monitor
 from routemaster.jobs.series import Series
 from routemaster.metrics import adapters
@@ -24,6 +25,7 @@ def jobs(bus: Bus) -> dict[str, Work]:
         "monitor": Monitor(bus, adapters(bus.settings)).run,
         "autodrop": Autodrop(bus).run,
         "series": Series(bus).run,
+        "export": Export(bus).run,
     }
 
 
@@ -32,6 +34,8 @@ def intervals_ms(settings: Settings) -> dict[str, int]:
     every = {"autodrop": AUTODROP_EVERY_MS}
     if settings.dashboard:
         every["series"] = MINUTE_MS
+    if is_exporting(settings):
+        every["export"] = round(settings.export_interval_s * 1000)
     if settings.metric_adapters:
         every["monitor"] = round(settings.monitor_interval_s * 1000)
     return every

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from routemaster.bus import Bus
 from routemaster.domain.lane import lane_id
 from routemaster.errors import StoreUnavailable
-from routemaster.metrics.memory import Memory, measure
+from routemaster.metrics.memory import Memory, marks_of, measure
 from routemaster.store.lanes import Holder
 
 REASON = "memory"
@@ -26,12 +26,6 @@ STEPS_IN_VAIN = 3
 FREEING_LOOKS, FREEING_PAUSE_S = 50, 0.01
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    high_bytes: int  # above it dropping begins
-    low_bytes: int  # and here it ends
 
 
 @dataclass(slots=True)
@@ -116,13 +110,6 @@ class Autodrop:
             self._bus.clock.sleep(FREEING_PAUSE_S)
             memory = measure(self._bus)
         return memory
-
-
-def marks_of(max_bytes: int, min_free_bytes: int) -> Marks:
-    # Meant for another maximum than this Redis has: taken as it is, it would drop everything.
-    if 2 * min_free_bytes >= max_bytes:
-        min_free_bytes = max_bytes // 10
-    return Marks(max_bytes - min_free_bytes, max_bytes - 2 * min_free_bytes)
 
 
 def quota(batches: int, memory: Memory, low_bytes: int) -> int:

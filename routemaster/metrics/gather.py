@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from routemaster.bus import Bus
-from routemaster.metrics.memory import measure
+from routemaster.metrics.memory import marks_of, measure
 from routemaster.metrics.sample import Sample, counter, gauge
 from routemaster.store.jobs import JobQueue
 
@@ -16,13 +16,17 @@ ALIVE_MS = 10_000
 def gather(bus: Bus) -> list[Sample]:
     seconds, microseconds = bus.link.call("TIME")
     now_ms = int(seconds) * 1000 + int(microseconds) // 1000
+    counters = (counter(field, value) for field, value in sorted(bus.counters.read().items()))
+    return [*gauges(bus, now_ms), *counters]
+
+
+def gauges(bus: Bus, now_ms: int) -> list[Sample]:
     return [
         *queued(bus, now_ms),
         *jobs(bus, bus.main),
         *jobs(bus, bus.aux),
         *memory(bus),
         workers(bus, now_ms),
-        *(counter(field, value) for field, value in sorted(bus.counters.read().items())),
     ]
 
 
@@ -64,7 +68,9 @@ def jobs(bus: Bus, queue: JobQueue) -> Iterator[Sample]:
 def memory(bus: Bus) -> Iterator[Sample]:
     now = measure(bus)
     yield gauge("redis.used_bytes", now.used_bytes)
+    marks = marks_of(now.max_bytes, bus.settings.redis_min_free_bytes)
     yield gauge("redis.max_bytes", now.max_bytes)
+    yield gauge("redis.high_bytes", marks.high_bytes)
 
 
 def workers(bus: Bus, now_ms: int) -> Sample:

@@ -13,6 +13,12 @@ class Memory:
     is_freeing: bool  # what was deleted counts as used until a thread of Redis has freed it
 
 
+@dataclass(frozen=True, slots=True)
+class Marks:
+    high_bytes: int  # above it dropping begins
+    low_bytes: int  # and here it ends
+
+
 def measure(bus: Bus) -> Memory:
     """As Redis itself compares it with its maximum: its own buffers for disk and replicas do not
     count, and dropping events would not make them smaller."""
@@ -23,3 +29,10 @@ def measure(bus: Bus) -> Memory:
         max_bytes=int(info.get("maxmemory", 0)) or bus.settings.redis_max_mem_bytes,
         is_freeing=int(info.get("lazyfree_pending_objects", 0)) > 0,
     )
+
+
+def marks_of(max_bytes: int, min_free_bytes: int) -> Marks:
+    # Meant for another maximum than this Redis has: taken as it is, it would drop everything.
+    if 2 * min_free_bytes >= max_bytes:
+        min_free_bytes = max_bytes // 10
+    return Marks(max_bytes - min_free_bytes, max_bytes - 2 * min_free_bytes)

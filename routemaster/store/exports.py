@@ -67,13 +67,19 @@ class ExportStore:
         return bool(self._link.run(scripts.load().export_done, where, args))
 
     def cut_publishes(
-        self, published: str = "", most: int = CUT_FIELDS, now_ms: int | str = ""
+        self,
+        published: str = "",
+        upto_ms: int = 0,
+        most: int = CUT_FIELDS,
+        now_ms: int | str = "",
     ) -> tuple[Claim, dict[str, str]] | None:
-        """Minutes that are over. `published` is the label of the newest file, when Redis may have
-        forgotten that it is there."""
+        """Minutes that are over, of one day. When Redis may have forgotten what is in files:
+        `published` is the label of the newest, `upto_ms` the end of its day."""
         k = self._keys
         where = [k.export, k.publishes, k.publishes_cut]
-        found = self._link.run(scripts.load().publishes_cut, where, [now_ms, published, most])
+        found = self._link.run(
+            scripts.load().publishes_cut, where, [now_ms, published, upto_ms, most]
+        )
         if not found:
             return None
         label, flat = found[0].decode(), [word.decode() for word in found[1]]

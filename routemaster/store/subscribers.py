@@ -107,6 +107,16 @@ class SubscriberStore:
         ]  # fmt: skip
         return bool(self._link.run(scripts.load().subscriber_remove, where, [name, uid]))
 
+    def health(self, names: Sequence[str]) -> list[tuple[str, str, int, int]]:
+        """Name, state, health points and failures since the last success of each that is there."""
+        fields = ("state", "health_points", "failures")
+        rows = self._link.many([("HMGET", self._keys.subscriber(n), *fields) for n in names])
+        return [
+            (name, text(state), number(points, 100), number(failures))
+            for name, (state, points, failures) in zip(names, rows, strict=True)
+            if state
+        ]
+
     def summaries(self, names: Sequence[str]) -> list[SubscriberSummary]:
         k = self._keys
         rows = self._link.many(

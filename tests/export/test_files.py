@@ -21,11 +21,6 @@ FORMATS = [PARQUET, JSONL]
 ODD = ["", "é\U0001f600", 'a"b\\c\nd', "0"]
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return Folder.of(str(tmp_path / "export"))
-
-
 def rows_of(dataset, count):
     made = {
         "string": lambda n: ODD[n % len(ODD)],

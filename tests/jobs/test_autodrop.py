@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from routemaster.domain.job import Job
 from routemaster.errors import StoreUnavailable
 from routemaster.jobs import jobs
-from routemaster.jobs.autodrop import REASON, Autodrop, marks_of, quota, shares
-from routemaster.metrics.memory import Memory, measure
+from routemaster.jobs.autodrop import REASON, Autodrop, quota, shares
+from routemaster.metrics.memory import Memory, marks_of, measure
 from routemaster.store.events import uid
 from routemaster.store.jobs import Snapshot
 from routemaster.store.lanes import Drop, Holder

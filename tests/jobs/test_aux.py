@@ -139,8 +139,9 @@ def test_tickers_of_many_workers_mean_the_same_moment(bus):
 
 
 def test_only_who_has_somewhere_to_report_to_monitors(settings):
-    assert intervals_ms(settings).keys() == {"autodrop", "series"}
-    assert intervals_ms(replace(settings, dashboard=False)).keys() == {"autodrop"}
+    assert intervals_ms(settings).keys() == {"autodrop", "series", "export"}
+    quiet = replace(settings, dashboard=False, export_url=None)
+    assert intervals_ms(quiet).keys() == {"autodrop"}
     reporting = replace(settings, metric_adapters=("print",), monitor_interval_s=0.25)
     assert intervals_ms(reporting)["monitor"] == 250
 

@@ -368,7 +368,7 @@ ROWS: dict[str, Row] = {
     ),
     "publishes_cut": (
         nothing,
-        lambda w, link: exports(w, link).cut_publishes("", 9, now_ms=int(MINUTE_OVER)),
+        lambda w, link: exports(w, link).cut_publishes("", 0, 9, now_ms=int(MINUTE_OVER)),
     ),
     "worker_beat": (nothing, lambda w, link: WorkerStore(link, w.bus.keys).beat("w", NOW)),
 }

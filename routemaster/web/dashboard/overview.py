@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from flask import Blueprint, Response, request
 
 from routemaster.bus import Bus
-from routemaster.jobs.autodrop import marks_of
-from routemaster.metrics.memory import Memory
+from routemaster.metrics.memory import Memory, marks_of
 from routemaster.metrics.traffic import Moment
 from routemaster.store.series import WHOLE_BUS
 from routemaster.web.dashboard import formats, history
