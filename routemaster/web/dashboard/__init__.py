@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 from werkzeug.exceptions import HTTPException
 
 from routemaster import errors
@@ -24,6 +24,8 @@ from routemaster.web.dashboard.pages import HERE, Pages
 from routemaster.web.dashboard.sessions import Sessions
 from routemaster.web.errors import STATUS, log
 
+LARGEST_FORM = 16 * 1024
+
 
 def blueprint(bus: Bus) -> Blueprint:
     routes = Blueprint("dashboard", __name__, url_prefix=HERE)
@@ -40,6 +42,10 @@ def blueprint(bus: Bus) -> Blueprint:
     actions.add(routes, bus, sessions, pages, histories)
     workers.add(routes, bus, sessions, pages, live)
     routes.after_request(security.secured)
+
+    @routes.before_request
+    def only_small_forms() -> None:
+        request.max_content_length = LARGEST_FORM
 
     @routes.get("/")
     def with_a_slash() -> Response:

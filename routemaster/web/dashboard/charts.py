@@ -13,7 +13,6 @@ from routemaster.store.series import MINUTE_MS, Minute
 WIDTH, HEIGHT = 1000.0, 100.0
 TICKS = 4
 LABELS = 5
-TABLE_ROWS = 24
 MOST_MISSED = 5
 
 Value = float | None
@@ -72,9 +71,8 @@ class Chart:
 
     @property
     def rows(self) -> list[tuple[int, list[str]]]:
-        """For the table: evenly spaced, and not more than people read."""
-        step = max(1, len(self.times_ms) // TABLE_ROWS)
-        return list(zip(self.times_ms, self.texts, strict=True))[::-step]
+        """For the table, the newest first."""
+        return list(zip(self.times_ms, self.texts, strict=True))[::-1]
 
 
 class Frame:
