@@ -57,7 +57,7 @@ def acknowledge(bus: Bus, name: str, bid: str, fence: str) -> None:
         if done and done.subscriber == name and done.status == SUCCESS:
             return
         raise lease_lost(bid)
-    attempt = matching(held, fence).attempt(DELIVERED, "", bus.clock.now_ms())
+    attempt = matching(held, fence).attempt(DELIVERED)
     if not bus.main.ack(held.job, held.fence, bid, health=REWARD, attempt=attempt):
         raise lease_lost(bid)
 
@@ -65,7 +65,7 @@ def acknowledge(bus: Bus, name: str, bid: str, fence: str) -> None:
 def refuse(bus: Bus, name: str, bid: str, fence: str, wait_ms: int | None) -> None:
     """Without a time to wait it is that of a failed delivery."""
     held = matching(bus.pulls.held(name, bid), fence, bid)
-    attempt = held.attempt("failed", REFUSED, bus.clock.now_ms())
+    attempt = held.attempt("failed", REFUSED)
     if wait_ms is None:
         wait_ms = usual_wait_ms(bus, name, held)
     if not bus.main.nack(held.job, held.fence, wait_ms, damage=DAMAGE, attempt=attempt):

@@ -47,9 +47,10 @@ class Held:
     batch: Batch
     events: int
     taken_ms: int
+    now_ms: int  # by Redis' clock, as the time it was taken
     sent_bytes: int
 
-    def attempt(self, outcome: str, error: str, now_ms: int) -> Attempt:
+    def attempt(self, outcome: str, error: str = "") -> Attempt:
         return Attempt(
             lane=self.batch.lane,
             bid=self.batch.bid,
@@ -58,7 +59,7 @@ class Held:
             sent_bytes=self.sent_bytes,
             created_ms=self.batch.created_ms,
             started_ms=self.taken_ms,
-            finished_ms=max(now_ms, self.taken_ms),
+            finished_ms=max(self.now_ms, self.taken_ms),
             outcome=outcome,
             error=error,
             worker=PULLER,
@@ -112,18 +113,19 @@ class PullStore:
         job = deliver(subscriber, found.lane).dump()
         # In this order: while the fence holds, the lane's first stays its first. No transaction:
         # a full Redis refuses those.
-        row, first = self._link.many(
+        row, first, (seconds, micros) = self._link.many(
             [
                 ("HGET", k.leases(MAIN), job),
                 ("LINDEX", k.lane_batches_prefix + lane_id(subscriber, found.lane), 0),
+                ("TIME",),
             ]
         )
         match = LEASE.fullmatch(row or b"")
         if match is None or first != bid.encode():
             return None
         fence, taken_ms, sent_bytes = match.groups()
-        events = length - HEADER_ITEMS
-        return Held(job, fence.decode(), found, events, int(taken_ms), int(sent_bytes))
+        events, now_ms = length - HEADER_ITEMS, int(seconds) * 1000 + int(micros) // 1000
+        return Held(job, fence.decode(), found, events, int(taken_ms), now_ms, int(sent_bytes))
 
     def until_ms(self, job: bytes) -> int:
         """When its lease ends; 0 when it has none."""

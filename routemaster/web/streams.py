@@ -21,7 +21,7 @@ from routemaster.web.reader import Reader
 
 STREAMS = "routemaster.streams"
 # How long a revoked token, or a deleted topic, may still be read.
-CHECK_MS = 2_000
+CHECK_MS = 1_000
 HEARTBEAT_MS = 15_000
 STORE_DOWN_MS = 500
 
