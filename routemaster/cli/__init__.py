@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "drop": "give up what a subscriber holds",
     "quarantine": "show the jobs that workers died of, and try them again",
     "audit": "look for what should not be, and repair it",
+    "export": "write what the bus did to files for reports; compact and drop them",
     "demo-data": "make an export to try the reports on, with known incidents in it",
 }
 

@@ -9,9 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -21,49 +19,10 @@ from routemaster.export.drain import Drain
 from routemaster.export.exporter import Exporter
 from routemaster.export.folder import Folder
 from tests.export.drained import batches, dropped, once, published, rows, tried
+from tests.export.stepping import Killed, Steps
 from tests.integration.processes import CHECKOUT
 
 ROWS, DROPS, MINUTES, DAYS = 6, 2, 3, 2
-
-
-class Killed(BaseException):
-    """No handler of ours catches it: as good as a SIGKILL, and a hundred times faster."""
-
-
-@dataclass
-class Steps:
-    """Calls `act` before step number `at`; steps are calls of what is wrapped, and their ends."""
-
-    at: int
-    act: Callable[[], None]
-    taken: int = field(default=0)
-
-    def step(self) -> None:
-        self.taken += 1
-        if self.taken == self.at:
-            self.act()
-
-    def wrap(self, inner: Any) -> Any:
-        return Wrapped(inner, self)
-
-
-class Wrapped:
-    def __init__(self, inner: Any, steps: Steps) -> None:
-        self._inner = inner
-        self._steps = steps
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if not callable(found):
-            return found
-
-        def stepping(*args: Any, **options: Any) -> Any:
-            self._steps.step()
-            result = found(*args, **options)
-            self._steps.step()
-            return result
-
-        return stepping
 
 
 def exporter_with(bus: Bus, folder: Folder, steps: Steps, format: str = "parquet") -> Exporter:
@@ -126,7 +85,7 @@ def test_killed_before_and_after_every_step(bus, tmp_path):
 def disturb(bus: Bus, tmp_path, other: Bus, stride: int) -> None:
     def act(folder: Folder) -> None:
         Exporter(other, folder).turn()
-        compact(folder)
+        compact(folder, grace_s=0)
 
     at_each_step(bus, tmp_path, act, stride)
 
