@@ -65,6 +65,9 @@ def greeting(settings: Settings, bold: str = "", plain: str = "") -> str:
     lines = [f"Routemaster listens on {bold}{url}{plain} ({settings.env})"]
     if not settings.is_production:  # production's output ends up in logs
         lines += [f"Root key ({dotenv.ROOT_KEY}, in .env): {bold}{settings.root_key}{plain}"]
+        if settings.dashboard:
+            lines.append(f"Dashboard: {url}/dashboard (sign in with the root key)")
+        lines.append(f"API: {url}/docs")
         lines += ["", "Three commands to try, in another terminal:", *_commands(settings, url), ""]
     return "\n".join(lines)
 

@@ -116,6 +116,14 @@ def test_production_does_not_print_its_key():
     assert GOOD_KEY not in start.greeting(settings)
 
 
+@pytest.mark.parametrize("shown", [True, False])
+def test_the_pages_are_told(shown):
+    env = {"ROUTEMASTER_ROOT_KEY": "k", "ROUTEMASTER_DASHBOARD": str(shown).lower()}
+    said = start.greeting(Settings.from_env(env))
+    assert "http://127.0.0.1:17890/docs" in said
+    assert ("http://127.0.0.1:17890/dashboard" in said) is shown
+
+
 def test_an_address_of_another_machine_is_said():
     settings = Settings.from_env({"ROUTEMASTER_ROOT_KEY": "k", "ROUTEMASTER_BIND": "192.0.2.1"})
     assert "cannot listen on 192.0.2.1" in str(start.port_problem(settings))
