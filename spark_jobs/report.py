@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
+from spark_jobs import pages
 from spark_jobs.files import NoExport
 from spark_jobs.java import NoJava
 from spark_jobs.reading import Export
@@ -27,8 +28,7 @@ FORMATS = ("parquet", "csv", "json", "html")
 SHOWN_ROWS = 40
 
 Build = Callable[[Export, argparse.Namespace], DataFrame]
-# Told where to write, gives the page's path. The reports that have pages bring their own.
-WritePage = Callable[[DataFrame, argparse.Namespace], str]
+MakePage = Callable[[Export], str]
 
 
 class BadOption(Exception):
@@ -42,17 +42,23 @@ def run(
     argv: Sequence[str] | None = None,
     *,
     more_options: Callable[[argparse.ArgumentParser], None] | None = None,
-    write_page: WritePage | None = None,
+    make_page: MakePage | None = None,
 ) -> int:
-    """A report's `main`: reads, transforms, writes. Leaves a session that was running alone."""
+    """A report's `main`: reads, transforms, writes. Leaves a session that was running alone.
+
+    Its page is the one of its name in `spark_jobs.pages`, unless it brings its own."""
     options = parse(name, about, argv, more_options)
     was_running = SparkSession.getActiveSession() is not None
     spark = None
     try:
-        check(options, write_page)
+        check(options)
         spark = open_session(name, master=options.master, remote=options.remote)
         export = Export(spark, options.input, options.first_day, options.last_day)
-        write(build(export, options), options, write_page)
+        if options.format == "html":
+            text = make_page(export) if make_page else pages.page_of(name, export)
+            print(pages.write(text, options.output))
+        else:
+            write(build(export, options), options)
     except (BadOption, NoExport, NoJava) as error:
         return failed(name, str(error))
     except PySparkException as error:
@@ -98,20 +104,18 @@ def day(text: str) -> date:
     return date.fromisoformat(text)
 
 
-def check(options: argparse.Namespace, write_page: WritePage | None) -> None:
+def check(options: argparse.Namespace) -> None:
     if options.first_day and options.last_day and options.first_day > options.last_day:
         raise BadOption(f"--from {options.first_day} is after --to {options.last_day}")
-    if options.format == "html" and write_page is None:
-        raise BadOption("--format html: this report has no page of its own; see spark_jobs.all")
     if options.format == "html" and not options.output:
         raise BadOption("--format html needs --output")
+    if options.format == "html" and not options.overwrite and pages.exists(options.output):
+        raise BadOption(f"{options.output} exists already (--overwrite replaces it)")
 
 
-def write(rows: DataFrame, options: argparse.Namespace, write_page: WritePage | None) -> None:
+def write(rows: DataFrame, options: argparse.Namespace) -> None:
     if not options.output:
         plain(rows).show(SHOWN_ROWS, truncate=False)
-    elif options.format == "html" and write_page is not None:
-        print(write_page(rows, options))
     else:
         mode = "overwrite" if options.overwrite else "errorifexists"
         # A report is small beside what it is made from; one file is what a spreadsheet wants.

@@ -41,7 +41,7 @@ def heat_map(
         *(
             tag("text", text, x=LEFT + (at - starts_ms[0]) / span_ms * width, y=height - 8,
                 class_="tick start")
-            for at, text in ticks if at < starts_ms[0] + span_ms * 0.93
+            for at, text in ticks if at < starts_ms[0] + span_ms * 0.9
         ),
     )  # fmt: skip
     keys = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from spark_jobs.html.markup import Safe, join, tag
-from spark_jobs.html.scales import Scale, decades, nice_ticks, time_ticks
+from spark_jobs.html.scales import Scale, decades, ticks_in, time_ticks
 from spark_jobs.html.words import count, moment
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 240, 64, 116, 12, 28
@@ -44,7 +44,9 @@ def line_chart(
     lines: Sequence[Line],
     *,
     show: Show = count,
+    show_tick: Show | None = None,
     is_log: bool = False,
+    tick_unit: float = 1.0,
     marks: Sequence[Mark] = (),
     limit: tuple[float, str] | None = None,
 ) -> Safe:
@@ -54,11 +56,13 @@ def line_chart(
         known.append(limit[0])
     if not times_ms or not known:
         return tag("p", "Nothing to draw.", class_="none")
-    y_ticks = decades(max(min(known), 1.0), max(known)) if is_log else nice_ticks(max(known))
+    y_ticks = (
+        decades(max(min(known), 1.0), max(known)) if is_log else ticks_in(tick_unit, max(known))
+    )
     x = Scale(times_ms[0], max(times_ms[-1], times_ms[0] + 1), LEFT, WIDTH - RIGHT)
     y = Scale(y_ticks[0], y_ticks[-1], HEIGHT - BOTTOM, TOP, is_log)
     drawn = join(
-        *(_grid(y(value), show(value)) for value in y_ticks),
+        *(_grid(y(value), (show_tick or show)(value)) for value in y_ticks),
         *(_time(x(at), text) for at, text in time_ticks(times_ms[0], times_ms[-1], 8)),
         *(_mark(x, mark) for mark in marks),
         _limit(y, limit),
@@ -142,9 +146,11 @@ def _names(y: Scale, lines: Sequence[Line], show: Show) -> Safe:
         last = next((value for value in reversed(line.values) if value is not None), None)
         if last is not None:
             ends.append((y(last), line, last))
+    ends.sort(key=lambda end: end[0])
     placed, free_px = [], 0.0
-    for y_px, line, last in sorted(ends, key=lambda end: end[0]):
-        free_px = max(free_px, y_px + 4)
+    for after, (y_px, line, last) in enumerate(ends, 1):
+        lowest_px = HEIGHT - 4 - (len(ends) - after) * LABEL_PX  # those below need room too
+        free_px = max(free_px, min(y_px + 4, lowest_px))
         text = f"{line.name} {show(last)}" if len(line.name) < 9 else line.name
         placed.append(
             tag("text", text, x=WIDTH - RIGHT + 7, y=free_px, class_=f"tick start t{line.color}")

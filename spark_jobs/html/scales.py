@@ -44,6 +44,11 @@ def nice_ticks(high: float, most: int = 5) -> list[float]:
     return [step * n for n in range(math.ceil(high / step - 1e-9) + 1)]
 
 
+def ticks_in(unit: float, high: float) -> list[float]:
+    """Nice in that unit: mebibytes are not round in millions."""
+    return [tick * unit for tick in nice_ticks(high / unit)]
+
+
 def decades(low: float, high: float) -> list[float]:
     first = math.floor(math.log10(max(low, 1e-9)))
     last = max(first + 1, math.ceil(math.log10(max(high, 1e-9))))

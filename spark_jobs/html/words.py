@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 NONE = "\u2013"
@@ -58,6 +58,10 @@ def millis(value: float | None) -> str:
     return duration(value / 1000)
 
 
+def millis_tick(value: float | None) -> str:
+    return NONE if value is None else f"{value:g} ms" if value < 1000 else f"{value / 1000:g} s"
+
+
 def duration(seconds: float | None) -> str:
     """Two units at most: 1 h 15 min."""
     if seconds is None:
@@ -109,3 +113,7 @@ def listed(names: list[str], most: int = 3) -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def moment_ms(at_ms: int) -> str:
+    return moment(datetime.fromtimestamp(at_ms / 1000, UTC))

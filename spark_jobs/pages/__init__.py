@@ -1,0 +1,43 @@
+"""Each report's page: what its rows say, in words, pictures and tables.
+
+A module here has `section(export, days) -> Section`. All that is collected from Spark is bounded:
+one row for each period at most, or the first so many subscribers; the page says what is left out.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from routemaster.export.folder import Folder
+from routemaster.export.writing import put
+from spark_jobs.html.page import Section, page
+from spark_jobs.pages.days import Days, days_of
+from spark_jobs.reading import Export
+
+# Report -> its module here and its page's title, in the order of the page of all.
+PAGES = {
+    "backlog_report": ("backlog", "What waits"),
+    "traffic_report": ("traffic", "Traffic and cost"),
+}
+
+
+def section_of(name: str, export: Export, days: Days) -> Section:
+    module = import_module(f"{__name__}.{PAGES[name][0]}")
+    found: Section = module.section(export, days)
+    return found
+
+
+def page_of(name: str, export: Export) -> str:
+    days = days_of(export)
+    return page(PAGES[name][1], str(days), [section_of(name, export, days)])
+
+
+def write(text: str, output: str) -> str:
+    """Whole or not at all, wherever `output` is."""
+    folder, _, name = output.replace("s3a://", "s3://").rpartition("/")
+    return put(Folder.of(folder or "."), lambda sink: sink.write(text.encode()), name)
+
+
+def exists(output: str) -> bool:
+    folder, _, name = output.replace("s3a://", "s3://").rpartition("/")
+    return any(info.base_name == name for info in Folder.of(folder or ".").entries())

@@ -1,0 +1,92 @@
+"""Each report's page from a demo export: it finds what the export's incidents say happened."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, date, datetime
+from html import unescape
+
+import pytest
+
+from routemaster.demo.simulate import INCIDENTS_FILE, Plan, simulate
+from routemaster.export.folder import Folder
+from spark_jobs import all as all_reports
+from spark_jobs.files import NoExport
+from spark_jobs.pages import PAGES, page_of, write
+from spark_jobs.pages.days import Days, days_of
+from spark_jobs.reading import Export
+from tests.spark_jobs.html.test_page import Reader
+
+PLAN = Plan(days=10, subscribers=8, seed=1, last_day=date(2026, 11, 15))
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    root = tmp_path_factory.mktemp("demo")
+    simulate(PLAN, Folder.of(str(root)), lambda *_: None)
+    return root
+
+
+@pytest.fixture(scope="module")
+def pages(demo, spark):
+    """The page of all once, because it is what takes the time."""
+    return all_reports.make_page(Export(spark, str(demo)))
+
+
+def incident(root, kind):
+    found = json.loads((root / INCIDENTS_FILE).read_text())["incidents"]
+    return next(one for one in found if one["kind"] == kind)
+
+
+def findings(text):
+    part = text.split('id="findings"')[1].split("</section>")[0]
+    return [unescape(re.sub("<[^>]*>", "", item)) for item in re.findall("<li>.*?</li>", part)]
+
+
+@pytest.mark.slow
+def test_all_reports_are_on_one_page_that_is_whole_and_small(pages):
+    read = Reader(pages)
+    ids = {value for name, value in read.attributes if name == "id"}
+    links = {value for name, value in read.attributes if name == "href"}
+    assert links <= {f"#{one}" for one in ids}
+    assert len(links) == len(PAGES) + 2  # the findings, and what skips the navigation
+    assert len(pages) < 3_000_000
+
+
+@pytest.mark.slow
+def test_losses_are_found_with_their_numbers(pages, demo):
+    lost = incident(demo, "autodrop")
+    said = [text for text in findings(pages) if f"{lost['subscriber']} lost" in text]
+    assert len(said) == 1
+    for number in ("events", "first_seq", "last_seq"):
+        assert f"{lost['numbers'][number]:,}" in said[0]
+
+
+@pytest.mark.slow
+def test_a_queue_that_nobody_empties_is_found(pages, demo):
+    dead = incident(demo, "dead")["subscriber"]
+    assert any(f"events wait for {dead}" in text for text in findings(pages))
+
+
+def test_a_page_is_about_the_days_there_are_or_those_asked_for(spark, demo):
+    assert days_of(Export(spark, str(demo))) == Days(date(2026, 11, 6), date(2026, 11, 15))
+    some = Export(spark, str(demo), date(2026, 11, 10), date(2026, 11, 11))
+    assert days_of(some).starts_ms[0] == datetime(2026, 11, 10, tzinfo=UTC).timestamp() * 1000
+    assert len(days_of(some).starts_ms) == 48
+
+
+def test_without_files_there_is_no_page_but_a_reason(spark, tmp_path):
+    with pytest.raises(NoExport, match="no files of an export"):
+        page_of("backlog_report", Export(spark, str(tmp_path)))
+
+
+def test_a_page_is_written_whole_and_replaced_only_when_asked(spark, demo, tmp_path, capsys):
+    output = tmp_path / "made" / "report.html"
+    words = ["--input", str(demo), "--output", str(output)]
+    write("old", str(output))
+    assert all_reports.main(words) == 1
+    assert "--overwrite replaces it" in capsys.readouterr().err
+    assert all_reports.main([*words, "--format", "csv", "--overwrite"]) == 1
+    assert "--format html" in capsys.readouterr().err
+    assert output.read_text() == "old"
