@@ -28,6 +28,7 @@ test-faults: $(VENV)/.dev ## only the tests that kill and freeze processes
 
 bench: $(VENV)/.dev ## measure publishing and delivering, each beside a baseline
 	$(BIN)/python -m bench.publish
+	$(BIN)/python -m bench.client
 	$(BIN)/python -m bench.delivery
 
 # The stamps are what make compares: a second `make start` runs no pip at all.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench import delivery, publish
+from bench import client, delivery, publish
 from bench.calls import JSON, LINES, Call, body, request
 from bench.load import Job, Void, drive
 from bench.rig import BARE, PRODUCT, Rig, basic
@@ -40,6 +40,13 @@ def test_delivering_is_measured_beside_the_bare_client(capfd):
     assert delivery.main(["--tiny"]) == 0
     shown = capfd.readouterr().out
     assert "of_bare" in shown and "an idle worker needs little" in shown
+
+
+@pytest.mark.slow
+def test_the_client_is_measured_beside_raw_http(capfd):
+    assert client.main(["--tiny"]) == 0
+    shown = capfd.readouterr().out
+    assert "ready-made" in shown and "publish_many needs the same memory" in shown
 
 
 def test_a_void_run_has_an_exit_status_of_its_own(monkeypatch, capsys):

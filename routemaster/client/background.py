@@ -74,7 +74,8 @@ class BackgroundPublisher(Verbs):
         _all.add(self)
 
     def _begin(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._lanes: dict[str, Lane] = {}
         self._turns: deque[str] = deque()  # topics with something to send
         self._queued = 0  # with what is being sent
@@ -100,11 +101,9 @@ class BackgroundPublisher(Verbs):
     def publish(self, topic: str, event: Event) -> None:
         """Without a time the event gets this moment's: it may be sent much later."""
         if event.t is None:
-            event = Event(
-                event.type, event.url, now_ms(), event.data, event.facet, event.target, event.id
-            )
+            event = event._replace(t=now_ms())
         line = event.encoded(self._client.max_data_bytes)
-        with self._changed:
+        with self._lock:  # the condition's, entered without its detour
             if self._queued >= self._max_queued:
                 self._wait_for_room()
             if self._end_s is not None:

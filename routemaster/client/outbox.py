@@ -17,7 +17,7 @@ import logging
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlalchemy import (
     BigInteger,
@@ -84,8 +84,7 @@ class Outbox:
             connection.execute(insert(self.table), rows)
 
     def _row(self, topic: str, event: Event) -> dict[str, str]:
-        whole = replace(
-            event,
+        whole = event._replace(
             t=now_ms() if event.t is None else event.t,
             id=event.id or uuid.uuid4().hex,
         )

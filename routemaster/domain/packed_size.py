@@ -10,6 +10,8 @@ NOT_JSON = "must hold only what JSON has: text, finite numbers, true, false, nul
 
 def measure(value: object, field: str, levels: int = MAX_DEPTH) -> int:
     """Bytes; refuses what JSON or MessagePack cannot carry, and deep nesting."""
+    if isinstance(value, str):
+        return _of_text(value, field)
     if value is None or isinstance(value, bool):
         return 1
     if isinstance(value, int):
@@ -18,9 +20,7 @@ def measure(value: object, field: str, levels: int = MAX_DEPTH) -> int:
         if value != value or value in (float("inf"), float("-inf")):
             raise InvalidInput(field, NOT_JSON)
         return 9
-    if isinstance(value, str):
-        return _of_text(value, field)
-    if isinstance(value, dict | list | tuple):
+    if isinstance(value, (dict, list, tuple)):
         if levels == 0:
             raise InvalidInput(field, TOO_DEEP)
         return _of_many(value, field, levels - 1)
