@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from types import TracebackType
+from typing import Self
 
 import hiredis
 
@@ -37,7 +38,7 @@ class Proxy:
     def has_lost(self) -> bool:
         return self._lose_at is not None and len(self.exchanges) > self._lose_at
 
-    def __enter__(self) -> Proxy:
+    def __enter__(self) -> Self:
         self._threads[0].start()
         return self
 
@@ -55,9 +56,13 @@ class Proxy:
         while True:
             try:
                 client, _ = self._listener.accept()
-                upstream = socket.create_connection(("127.0.0.1", self._redis_port))
             except OSError:
                 return
+            try:
+                upstream = socket.create_connection(("127.0.0.1", self._redis_port))
+            except OSError:  # Redis is away
+                shut(client)
+                continue
             self._sockets += [client, upstream]
             thread = threading.Thread(target=self._serve, args=(client, upstream))
             self._threads.append(thread)

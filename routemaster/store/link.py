@@ -8,6 +8,7 @@ twice. And the client's bookkeeping costs more than the round trip (INTERNALS.md
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -74,6 +75,9 @@ class Link:
             socket_timeout=timeout_s * READ_SHARE,
             retry=Retry(NoBackoff(), 0),
             driver_info=None,
+            # It only makes connections for us, and counts each that it ever made: with its usual
+            # limit of 100, who listens would be deaf for good after so many attempts.
+            max_connections=sys.maxsize,
         )
         self._idle: deque[Connection] = deque()
         self._pid = os.getpid()

@@ -12,7 +12,9 @@ import redis
 
 from routemaster.errors import StoreUnavailable
 from routemaster.store import scripts
+from routemaster.store.keys import Keys
 from routemaster.store.link import Link
+from routemaster.store.wake import WakeUps
 from tests.proxy import Proxy
 from tests.servers import RedisServer, free_port
 
@@ -260,3 +262,14 @@ def test_many_threads_at_once(link):
     for thread in threads:
         thread.join(30)
     assert wrong == []
+
+
+def test_who_listens_may_try_as_often_as_it_takes(own_link, own_redis_server):
+    """A worker tries five times a second, however long Redis is away."""
+    wake_ups = WakeUps(own_link, Keys("rm"))
+    own_redis_server.stop()
+    for _ in range(200):
+        assert reason(wake_ups.connect) == "down"
+    own_redis_server.start()
+    assert wake_ups.connect()
+    wake_ups.close()

@@ -1,0 +1,241 @@
+"""What is done to a running bus. Each nemesis leaves it whole: what was killed is started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.e2e.receiver import Answer, Delivery
+from tests.faults.cluster import LEASE_S, Cluster, Faulty, Traffic
+from tests.faulty_proxy import AFTER, BEFORE, FaultyProxy, Trap
+
+Nemesis = Callable[[Cluster, Traffic], None]
+# A trap may wait for something rare.
+SPRING_WITHIN_S = 30
+
+
+def worker_killed_at(script: str, when: str) -> Nemesis:
+    def act(cluster: Cluster, traffic: Traffic) -> None:
+        slot = cluster.dice.randrange(len(cluster.workers))
+        with Faulty(cluster, f"worker killed {when} {script}"):
+            trap = Trap(script, when, lambda: cluster.kill_worker(slot))
+            cluster.proxies[slot].set(trap)
+            assert trap.has_sprung.wait(SPRING_WITHIN_S), f"nobody called {script}"
+            cluster.workers[slot].wait()
+            cluster.replace_worker(slot)
+
+    return act
+
+
+def web_killed_at(script: str, when: str) -> Nemesis:
+    def act(cluster: Cluster, traffic: Traffic) -> None:
+        with Faulty(cluster, f"web killed {when} {script}"):
+            trap = Trap(script, when, cluster.kill_web)
+            cluster.web_proxy.set(trap)
+            assert trap.has_sprung.wait(SPRING_WITHIN_S), f"nobody called {script}"
+
+    return act
+
+
+def worker_killed_while_it_posts(cluster: Cluster, traffic: Traffic) -> None:
+    """Its subscriber has the batch and has not answered yet."""
+    subscriber = cluster.dice.choice(traffic.subscribers)
+    usual = subscriber.receiver.script
+    killed: list[int] = []
+
+    def kill_first(delivery: Delivery) -> Answer:
+        if not killed:
+            killed.append(holder_of_most(cluster))
+            cluster.kill_worker(killed[0])
+        return usual(delivery)
+
+    with Faulty(cluster, "worker killed while it posts"):
+        subscriber.receiver.script = kill_first
+        wait_for(lambda: killed, "nothing was delivered")
+        subscriber.receiver.script = usual
+        cluster.workers[killed[0]].wait()
+        cluster.replace_worker(killed[0])
+
+
+def holder_of_most(cluster: Cluster) -> int:
+    with cluster.redis.client() as client:
+        leases = client.hvals("rm:{0}:jobs:leases:main")
+    pids = [int(lease.split()[1].rpartition(b".")[2]) for lease in leases]
+    slots = [slot for slot, worker in enumerate(cluster.workers) if worker.pid in pids]
+    return max(slots, key=lambda slot: pids.count(cluster.workers[slot].pid), default=0)
+
+
+def worker_killed(cluster: Cluster, traffic: Traffic) -> None:
+    slot = cluster.dice.randrange(len(cluster.workers))
+    time.sleep(cluster.dice.uniform(0, 0.3))  # any moment is as good
+    with Faulty(cluster, "worker killed"):
+        cluster.kill_worker(slot)
+        cluster.workers[slot].wait()
+        cluster.replace_worker(slot)
+
+
+def all_workers_killed(cluster: Cluster, traffic: Traffic) -> None:
+    with Faulty(cluster, "all workers killed"):
+        for slot in range(len(cluster.workers)):
+            cluster.kill_worker(slot)
+        for slot, worker in enumerate(list(cluster.workers)):
+            worker.wait()
+            cluster.replace_worker(slot)
+
+
+def web_killed(cluster: Cluster, traffic: Traffic) -> None:
+    time.sleep(cluster.dice.uniform(0, 0.3))
+    with Faulty(cluster, "web killed"):
+        cluster.kill_web()
+
+
+def worker_frozen(cluster: Cluster, traffic: Traffic) -> None:
+    """For longer than its lease, and back."""
+    worker = cluster.dice.choice(cluster.workers)
+    with Faulty(cluster, "worker frozen"):
+        worker.send(signal.SIGSTOP)
+        try:
+            time.sleep(LEASE_S + 1.5)
+        finally:
+            worker.send(signal.SIGCONT)
+
+
+def rolling_restart(cluster: Cluster, traffic: Traffic) -> None:
+    """Nothing may come twice."""
+    for slot, worker in enumerate(list(cluster.workers)):
+        with Faulty(cluster, "worker restarted", may_repeat=False):
+            worker.send(signal.SIGTERM)
+            assert worker.wait() == 0
+            cluster.replace_worker(slot)
+        cluster.workers[slot].wait_until_up()
+    with Faulty(cluster, "web restarted", may_repeat=False):
+        assert cluster.web.stop() == 0
+        cluster.web.start()
+
+
+def redis_restarted(cluster: Cluster, traffic: Traffic) -> None:
+    with Faulty(cluster, "redis restarted"):
+        cluster.redis.restart()
+
+
+def redis_killed(cluster: Cluster, traffic: Traffic) -> None:
+    with Faulty(cluster, "redis killed"):
+        cluster.redis.kill()
+        time.sleep(cluster.dice.uniform(0, 1))
+        cluster.redis.start()
+
+
+def redis_away(cluster: Cluster, traffic: Traffic) -> None:
+    """For longer than any lease."""
+    with Faulty(cluster, "redis away"):
+        cluster.redis.stop()
+        time.sleep(LEASE_S + 1)
+        cluster.redis.start()
+
+
+def redis_frozen(cluster: Cluster, traffic: Traffic) -> None:
+    with Faulty(cluster, "redis frozen"):
+        os.kill(cluster.redis.pid, signal.SIGSTOP)
+        try:
+            time.sleep(2)
+        finally:
+            os.kill(cluster.redis.pid, signal.SIGCONT)
+
+
+def redis_full(cluster: Cluster, traffic: Traffic) -> None:
+    """Publishing stops, delivering does not."""
+    with Faulty(cluster, "redis full", may_repeat=False), cluster.redis.client() as client:
+        client.config_set("maxmemory", "1")
+        try:
+            with refused(traffic):
+                time.sleep(1.5)
+        finally:
+            client.config_set("maxmemory", "0")
+
+
+def scripts_forgotten(cluster: Cluster, traffic: Traffic) -> None:
+    with Faulty(cluster, "scripts forgotten", may_repeat=False), cluster.redis.client() as client:
+        client.script_flush()
+
+
+def connections_cut(cluster: Cluster, traffic: Traffic) -> None:
+    with Faulty(cluster, "connections cut"):
+        for proxy in proxies(cluster):
+            proxy.hang_up()
+
+
+def replies_dropped(cluster: Cluster, traffic: Traffic) -> None:
+    with Faulty(cluster, "replies dropped"):
+        for proxy in proxies(cluster):
+            proxy.reset_share = 0.1
+        time.sleep(2)
+        for proxy in proxies(cluster):
+            proxy.reset_share = 0.0
+
+
+def reply_dropped_to(script: str) -> Nemesis:
+    """Redis has done it, and nobody is told."""
+
+    def act(cluster: Cluster, traffic: Traffic) -> None:
+        with Faulty(cluster, f"reply dropped to {script}"):
+            traps = [proxy.set(Trap(script, AFTER, lambda: None)) for proxy in proxies(cluster)]
+            wait_for(lambda: any(t.has_sprung.is_set() for t in traps), f"nobody called {script}")
+            for proxy in proxies(cluster):
+                proxy.unset()
+
+    return act
+
+
+def redis_slow(cluster: Cluster, traffic: Traffic) -> None:
+    with Faulty(cluster, "redis slow"):
+        for proxy in proxies(cluster):
+            proxy.delay_ms = (30, 70)
+        time.sleep(2)
+        for proxy in proxies(cluster):
+            proxy.delay_ms = (0, 0)
+
+
+def redis_unreachable(cluster: Cluster, traffic: Traffic) -> None:
+    """Connections stay open, and nothing comes."""
+    with Faulty(cluster, "redis unreachable"):
+        for proxy in proxies(cluster):
+            proxy.is_deaf = True
+        time.sleep(2)
+        for proxy in proxies(cluster):
+            proxy.is_deaf = False
+
+
+def proxies(cluster: Cluster) -> list[FaultyProxy]:
+    return [cluster.web_proxy, *cluster.proxies]
+
+
+@contextmanager
+def refused(traffic: Traffic) -> Iterator[None]:
+    """What is published meanwhile is refused."""
+    history = traffic.history
+    began = time.monotonic()
+    yield
+    ended = time.monotonic()
+    during = [p for p in list(history.publishes) if began < p.began and p.ended < ended]
+    assert all(publish.result != "ok" for publish in during), during
+
+
+def wait_for(is_so: Callable[[], object], otherwise: str) -> None:
+    deadline_s = time.monotonic() + SPRING_WITHIN_S
+    while not is_so():
+        assert time.monotonic() < deadline_s, otherwise
+        time.sleep(0.005)
+
+
+KILL_POINTS = [
+    *(worker_killed_at(script, when)
+      for script in ("queue_take", "queue_ack", "queue_nack", "queue_scrub", "worker_beat",
+                     "queue_push", "batches_sweep")
+      for when in (BEFORE, AFTER)),
+    worker_killed_while_it_posts,
+    web_killed_at("publish", BEFORE),
+    web_killed_at("publish", AFTER),
+]  # fmt: skip
