@@ -120,13 +120,21 @@ RAW_EVENTS: list[tuple[str, str]] = [
     ('{"type": "create", "url": "https://a.example/", "\\ud800": 1}', "body"),
 ]
 
+BAD_REFUSALS: list[tuple[object, str]] = [
+    ([], "body"),
+    ({"wait": 1}, "wait"),
+    *(({"delay": value}, "delay") for value in (-1, 3_600_001, 2**63, 1.5, "1", True)),
+]
+
 BAD_SUBSCRIPTIONS: list[tuple[object, str]] = [
     ([], "body"),
     ([SUBSCRIPTION], "body"),
     ({}, "topics"),
     (subscription(shoe_size=44), "shoe_size"),
-    *((without(SUBSCRIPTION, field), field) for field in SUBSCRIPTION),
-    *((subscription(**{field: None}), field) for field in SUBSCRIPTION),
+    # Without a callback it pulls.
+    *((without(SUBSCRIPTION, field), field) for field in ("topics", "uuid")),
+    *((subscription(**{field: None}), field) for field in ("topics", "uuid")),
+    *((subscription(callback=None, uuid=value), "uuid") for value in ("", "a b", 7, LONG)),
     *((subscription(topics=value), "topics") for value in wrong_types("topics", ())),
     *((subscription(topics=[value]), "topics") for value in wrong_types("topics", ())),
     (subscription(topics=[None]), "topics"),
@@ -246,6 +254,10 @@ class TestBodies:
 
     def test_replacing_a_subscription_by_a_bad_one_keeps_it(self, bob, redis_server):
         check(bob, redis_server, "/subscription", SUBSCRIBED)
+
+    def test_refusals_of_a_pulled_batch(self, alice, redis_server):
+        path = "/subscriber/batch/any/refuse"
+        check(alice, redis_server, path, encoded(BAD_REFUSALS))
 
     def test_tokens(self, root, redis_server):
         check(root, redis_server, "/api_tokens", encoded(BAD_TOKENS))
