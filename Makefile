@@ -8,7 +8,7 @@ UV_VERSION := 0.13.8
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help start test test-faults bench lock clean
+.PHONY: help start test test-faults bench screenshots lock clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' \
@@ -30,6 +30,9 @@ bench: $(VENV)/.dev ## measure publishing and delivering, each beside a baseline
 	$(BIN)/python -m bench.publish
 	$(BIN)/python -m bench.client
 	$(BIN)/python -m bench.delivery
+
+screenshots: $(VENV)/.dev ## pictures of the dashboard for the README, of a bus with demo traffic
+	$(BIN)/python -m tests.dashboard.screenshots
 
 # The stamps are what make compares: a second `make start` runs no pip at all.
 $(BIN)/python:

@@ -20,6 +20,7 @@ PATIENCE_S = 30
 class Answer:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
+    body: str = ""
     # Answered when this is set: a test holds a delivery in mid-air with it.
     gate: threading.Event | None = None
 
@@ -160,9 +161,11 @@ def handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
             if answer.gate:
                 answer.gate.wait(PATIENCE_S)
             self.send_response(answer.status)
-            for name, value in {"Content-Length": "0", **answer.headers}.items():
+            content = answer.body.encode()
+            for name, value in {"Content-Length": str(len(content)), **answer.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
+            self.wfile.write(content)
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from routemaster.bus import Bus
@@ -55,20 +55,28 @@ class Live:
                 self._forget(max(WINDOW_MS, 2 * rest_ms))
             return self._moments[-1]
 
-    def pace(self, names: Iterable[str], topics: Iterable[str] = ()) -> Pace:
+    def pace(self, names: Sequence[str], topics: Sequence[str] = ()) -> Pace:
+        """Of these subscribers and topics, as many of them as were there at both ends."""
         with self._lock:
-            if len(self._moments) < 2:
-                return NO_PACE
-            before, now = self._moments[0], self._moments[-1]
-        seconds = max(0, now.now_ms - before.now_ms) / 1000
+            moments = list(self._moments)
+        if len(names) + len(topics) == 1:  # since it is there, if it is new
+            moments = [m for m in moments if has(m, *names, *topics)]
+        if len(moments) < 2:
+            return NO_PACE
+        before, now = moments[0], moments[-1]
         published = sum(
             max(0, now.published[topic] - before.published[topic])
             for topic in topics
             if topic in before.published and topic in now.published
         )
+        seconds = max(0, now.now_ms - before.now_ms) / 1000
         return Pace(risen(before, now, names), published, seconds)
 
     def _forget(self, window_ms: float) -> None:
         now_ms = self._moments[-1].now_ms
         while abs(now_ms - self._moments[0].now_ms) > window_ms:
             self._moments.popleft()
+
+
+def has(moment: Moment, name: str) -> bool:
+    return name in moment.subscribers or name in moment.published

@@ -41,7 +41,7 @@ def add(routes: Blueprint, bus: Bus, sessions: Sessions, pages: Pages, live: Liv
         series = WHOLE_BUS if identity.is_root else identity.name
         window = window_named(request.args.get("window", ""))
         rows = bus.series.read([series], window.minutes)[series]
-        pace = live.pace(names, now.published if identity.is_root else ())
+        pace = live.pace(names, list(now.published) if identity.is_root else [])
         draw = history.of_bus if identity.is_root else history.of_subscriber
         found = worries(bus, now, names, identity.is_root)
         return pages.page(
