@@ -10,6 +10,8 @@ PYTEST_ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help start test test-faults bench screenshots lock clean
 
+.PHONY: help start test test-faults report bench lock clean
+
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' \
 	  | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -25,6 +27,9 @@ test: $(VENV)/.dev ## lint, check types, run every test
 
 test-faults: $(VENV)/.dev ## only the tests that kill and freeze processes
 	$(BIN)/pytest -m faults $(PYTEST_ARGS)
+
+report: $(VENV)/.dev ## make the reports, of the export or of demo data: var/report.html
+	@$(BIN)/python -m spark_jobs.make_report
 
 bench: $(VENV)/.dev ## measure publishing and delivering, each beside a baseline
 	$(BIN)/python -m bench.publish

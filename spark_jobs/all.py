@@ -25,16 +25,17 @@ from spark_jobs.pages import PAGES, section_of
 from spark_jobs.pages.days import days_of
 from spark_jobs.reading import Export
 from spark_jobs.report import BadOption, run
+from spark_jobs.slo_report import objectives_option
 
 TITLE = "The bus, reported"
 
 
-def make_page(export: Export) -> str:
+def make_page(export: Export, options: argparse.Namespace) -> str:
     days = days_of(export)
     sections = []
     for number, name in enumerate(PAGES, 1):
         began = time.monotonic()
-        sections.append(section_of(name, export, days))
+        sections.append(section_of(name, export, days, options))
         took_s = time.monotonic() - began
         print(f"{number}/{len(PAGES)} {name} {took_s:.1f} s", file=sys.stderr, flush=True)
     return page(TITLE, str(days), sections)
@@ -45,6 +46,7 @@ def build(export: Export, options: argparse.Namespace) -> DataFrame:
 
 
 def as_html(parser: argparse.ArgumentParser) -> None:
+    objectives_option(parser)
     parser.set_defaults(format="html")
 
 

@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date
+from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +29,7 @@ FORMATS = ("parquet", "csv", "json", "html")
 SHOWN_ROWS = 40
 
 Build = Callable[[Export, argparse.Namespace], DataFrame]
-MakePage = Callable[[Export], str]
+MakePage = Callable[[Export, argparse.Namespace], str]
 
 
 class BadOption(Exception):
@@ -55,8 +56,8 @@ def run(
         spark = open_session(name, master=options.master, remote=options.remote)
         export = Export(spark, options.input, options.first_day, options.last_day)
         if options.format == "html":
-            text = make_page(export) if make_page else pages.page_of(name, export)
-            print(pages.write(text, options.output))
+            page = make_page or partial(pages.page_of, name)
+            print(pages.write(page(export, options), options.output))
         else:
             write(build(export, options), options)
     except (BadOption, NoExport, NoJava) as error:

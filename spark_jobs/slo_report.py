@@ -165,22 +165,23 @@ def _may_miss() -> Column:
     return 1 - F.col("target_percent") / 100
 
 
-def _objectives(options: argparse.Namespace) -> Objectives:
+def objectives_of(options: argparse.Namespace) -> Objectives:
+    path = getattr(options, "objectives", "")
     try:
-        return load(options.objectives) if options.objectives else Objectives()
+        return load(path) if path else Objectives()
     except BadObjectives as error:
         raise BadOption(f"--objectives {error}") from None
 
 
 def _attainment(export: Export, options: argparse.Namespace) -> DataFrame:
-    objectives = _objectives(options)
+    objectives = objectives_of(options)
     attempts, drops = export.read(ATTEMPTS), export.read(DROPS)
     until = last_time((attempts, ATTEMPTS), (drops, DROPS))
     return attainment(attempts, drops, objectives, until).orderBy("window", "worst")
 
 
 def _spending(export: Export, options: argparse.Namespace) -> DataFrame:
-    rows = spending(export.read(ATTEMPTS), export.read(DROPS), _objectives(options), options.by)
+    rows = spending(export.read(ATTEMPTS), export.read(DROPS), objectives_of(options), options.by)
     return rows.orderBy("subscriber", "start")
 
 
@@ -189,6 +190,10 @@ TABLES: dict[str, Build] = {"attainment": _attainment, "spending": _spending}
 
 def more_options(parser: argparse.ArgumentParser) -> None:
     by_option(parser)
+    objectives_option(parser)
+
+
+def objectives_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--objectives",
         default="",

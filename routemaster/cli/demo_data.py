@@ -10,7 +10,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-DEFAULT_OUTPUT = "var/export"
+# Not where the bus exports to: what is made up must never be among what happened.
+DEFAULT_OUTPUT = "var/demo"
 # Fixed, so that the same words give the same files on any day. A Sunday.
 LAST_DAY = "2026-11-15"
 MOST_DAYS, MOST_SUBSCRIBERS = 366, 5000

@@ -1,11 +1,13 @@
 """Each report's page: what its rows say, in words, pictures and tables.
 
-A module here has `section(export, days) -> Section`. All that is collected from Spark is bounded:
-one row for each period at most, or the first so many subscribers; the page says what is left out.
+A module here has `section(export, days, options) -> Section`. All that is collected from Spark is
+bounded: one row for each period at most, or the first so many subscribers; the page says what is
+left out.
 """
 
 from __future__ import annotations
 
+from argparse import Namespace
 from importlib import import_module
 
 from routemaster.export.folder import Folder
@@ -18,18 +20,19 @@ from spark_jobs.reading import Export
 PAGES = {
     "backlog_report": ("backlog", "What waits"),
     "traffic_report": ("traffic", "Traffic and cost"),
+    "slo_report": ("slo", "Objectives"),
 }
 
 
-def section_of(name: str, export: Export, days: Days) -> Section:
+def section_of(name: str, export: Export, days: Days, options: Namespace) -> Section:
     module = import_module(f"{__name__}.{PAGES[name][0]}")
-    found: Section = module.section(export, days)
+    found: Section = module.section(export, days, options)
     return found
 
 
-def page_of(name: str, export: Export) -> str:
+def page_of(name: str, export: Export, options: Namespace) -> str:
     days = days_of(export)
-    return page(PAGES[name][1], str(days), [section_of(name, export, days)])
+    return page(PAGES[name][1], str(days), [section_of(name, export, days, options)])
 
 
 def write(text: str, output: str) -> str:

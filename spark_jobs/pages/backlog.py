@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
@@ -28,7 +29,7 @@ OLD_SECONDS = 3600
 LOST_FIRST = 1e9
 
 
-def section(export: Export, days: Days) -> Section:
+def section(export: Export, days: Days, options: Namespace) -> Section:
     gauges = export.read(GAUGES)
     rows = depth(gauges, export.read(COUNTERS), days.by).withColumn("start_ms", ms("start"))
     rows = rows.persist()

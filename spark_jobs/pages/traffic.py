@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
@@ -34,7 +35,7 @@ COSTS = (
 LARGE, WASTED = 0.2, 0.5
 
 
-def section(export: Export, days: Days) -> Section:
+def section(export: Export, days: Days, options: Namespace) -> Section:
     by_topic = topics(export.read(PUBLISHES), days.by).withColumn("start_ms", ms("start")).persist()
     paid = costs(export.read(ATTEMPTS), export.read(GAUGES), days.by).persist()
     try:

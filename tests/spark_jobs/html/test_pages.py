@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import Namespace
 from datetime import UTC, date, datetime
 from html import unescape
 
@@ -18,7 +19,7 @@ from spark_jobs.pages.days import Days, days_of
 from spark_jobs.reading import Export
 from tests.spark_jobs.html.test_page import Reader
 
-PLAN = Plan(days=10, subscribers=8, seed=1, last_day=date(2026, 11, 15))
+PLAN = Plan(days=10, subscribers=4, seed=1, last_day=date(2026, 11, 15))
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def demo(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pages(demo, spark):
     """The page of all once, because it is what takes the time."""
-    return all_reports.make_page(Export(spark, str(demo)))
+    return all_reports.make_page(Export(spark, str(demo)), Namespace())
 
 
 def incident(root, kind):
@@ -69,6 +70,12 @@ def test_a_queue_that_nobody_empties_is_found(pages, demo):
     assert any(f"events wait for {dead}" in text for text in findings(pages))
 
 
+@pytest.mark.slow
+def test_who_missed_the_objective_is_found(pages, demo):
+    dead = incident(demo, "dead")["subscriber"]
+    assert any(text.startswith(f"Act {dead} got ") for text in findings(pages))
+
+
 def test_a_page_is_about_the_days_there_are_or_those_asked_for(spark, demo):
     assert days_of(Export(spark, str(demo))) == Days(date(2026, 11, 6), date(2026, 11, 15))
     some = Export(spark, str(demo), date(2026, 11, 10), date(2026, 11, 11))
@@ -78,7 +85,7 @@ def test_a_page_is_about_the_days_there_are_or_those_asked_for(spark, demo):
 
 def test_without_files_there_is_no_page_but_a_reason(spark, tmp_path):
     with pytest.raises(NoExport, match="no files of an export"):
-        page_of("backlog_report", Export(spark, str(tmp_path)))
+        page_of("backlog_report", Export(spark, str(tmp_path)), Namespace())
 
 
 def test_a_page_is_written_whole_and_replaced_only_when_asked(spark, demo, tmp_path, capsys):
