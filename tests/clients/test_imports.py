@@ -5,40 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.metadata import requires
-from importlib.util import find_spec
 from pathlib import Path
 
-from packaging.requirements import Requirement
+from tests.clients.alone import link
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def modules_of(*distributions: str) -> dict[str, Path]:
-    """The named packages and all they need, with where they are."""
-    found: dict[str, Path] = {}
-    left = list(distributions)
-    while left:
-        name = left.pop()
-        module = {"sqlalchemy": "sqlalchemy", "markdown-it-py": "markdown_it"}.get(name, name)
-        module = module.replace("-", "_").lower()
-        spec = find_spec(module)
-        if name in found or spec is None or spec.origin is None:
-            continue
-        origin = Path(spec.origin)
-        found[name] = origin.parent if spec.submodule_search_locations else origin
-        for line in requires(name) or []:
-            needed = Requirement(line)
-            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
-                left.append(needed.name)
-    return found
 
 
 def python(folder: Path, code: str, *distributions: str) -> str:
     """Runs it where there is this package and, of all others, only these."""
     (folder / "routemaster").symlink_to(ROOT / "routemaster")
-    for path in modules_of(*distributions).values():
-        (folder / path.name).symlink_to(path)
+    link(folder, *distributions)
     return subprocess.run(
         [
             sys.executable,
