@@ -8,9 +8,7 @@ UV_VERSION := 0.13.8
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help start test test-faults bench screenshots lock clean
-
-.PHONY: help start test test-faults report bench lock clean
+.PHONY: help start test test-faults bench screenshots lock clean report mutants
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' \
@@ -26,7 +24,10 @@ test: $(VENV)/.dev ## lint, check types, run every test
 	$(BIN)/pytest -m "not faults" $(PYTEST_ARGS)
 
 test-faults: $(VENV)/.dev ## only the tests that kill and freeze processes
-	$(BIN)/pytest -m faults $(PYTEST_ARGS)
+	$(BIN)/pytest -m faults -rP $(PYTEST_ARGS)
+
+mutants: $(VENV)/.dev ## put bugs into a copy, one at a time, and see that the tests notice
+	$(BIN)/python -m tests.faults.mutants
 
 report: $(VENV)/.dev ## make the reports, of the export or of demo data: var/report.html
 	@$(BIN)/python -m spark_jobs.make_report

@@ -92,6 +92,18 @@ def test_production_refuses_a_bad_root_key(key):
     assert problems(PROD | {"ROUTEMASTER_ROOT_KEY": key})[0].startswith("ROUTEMASTER_ROOT_KEY")
 
 
+@pytest.mark.parametrize("timeout_s", ["0.1", "1", "20", "600"])
+def test_a_lease_outlasts_any_delivery(timeout_s):
+    env = DEV | {"ROUTEMASTER_TIMEOUT": timeout_s}
+    settings = Settings.from_env(env)
+    assert settings.lease_s > settings.timeout_s * 1.5
+    assert Settings.from_env(env | {"ROUTEMASTER_LEASE": "1000"}).lease_s == 1000
+    too_short = str(settings.timeout_s + 0.9) if settings.timeout_s > 0.1 else "1"
+    assert problems(env | {"ROUTEMASTER_LEASE": too_short}) == (
+        "ROUTEMASTER_LEASE must be at least 1 second more than ROUTEMASTER_TIMEOUT",
+    )
+
+
 def test_a_missing_root_key_in_development_says_what_to_run():
     assert "make start" in problems({})[0]
 

@@ -11,10 +11,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests.conftest import ROOT_KEY
-from tests.e2e.receiver import Receiver
 from tests.integration.processes import CHECKOUT, PATIENCE_S, WebProcess, eventually
 from tests.servers import RedisServer
 
@@ -84,6 +83,11 @@ class WorkerProcess:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+class HasUrl(Protocol):
+    @property
+    def url(self) -> str: ...
+
+
 class Client:
     def __init__(self, web: WebProcess, name: str) -> None:
         self._web = web
@@ -91,9 +95,15 @@ class Client:
         self.token = f"{name}--0123456789abcdef"
         self._call("POST", "/api_tokens", ROOT_KEY, json={"name": name, "token": self.token})
 
-    def subscribe(self, receiver: Receiver, *topics: str, **fields: Any) -> None:
+    def subscribe(self, receiver: HasUrl, *topics: str, **fields: Any) -> None:
         body = {"topics": topics, "callback": receiver.url, "uuid": f"uuid-of-{self.name}"}
         self._call("POST", "/subscription", self.token, json=body | {"timeout": 0} | fields)
+
+    def pause(self) -> None:
+        self._call("POST", "/subscriber/pause", self.token)
+
+    def resume(self) -> None:
+        self._call("POST", "/subscriber/resume", self.token)
 
     def unsubscribe(self) -> None:
         self._call("DELETE", "/subscriber", self.token)

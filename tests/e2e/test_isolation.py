@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from types import SimpleNamespace
+
+import pytest
 
 from routemaster.settings import Settings
-from tests.e2e.receiver import Answer, in_turn
-from tests.e2e.running import event, events
+from tests.e2e.receiver import Answer, Receiver, in_turn
+from tests.e2e.running import Client, event, events, unique
 from tests.integration.processes import eventually
+from tests.zoo import Visit, Zoo, answering
 
 DEFAULTS = {"ROUTEMASTER_ROOT_KEY": "whatever-it-is"}
 
@@ -93,6 +97,74 @@ def test_more_hanging_subscribers_than_slots_delay_nobody(bus, make_receiver, to
     assert time.monotonic() - before_s < Settings.from_env(DEFAULTS).timeout_s / 2
     assert {delivery.attempt for delivery in stuck.wait_for_deliveries(14)} == {1}
     gate.set()
+
+
+def test_a_facet_with_a_long_queue_delays_another_by_one_batch_at_most(bus, receiver, topic):
+    gate = receiver.gate()
+    receiver.script = in_turn(Answer(gate=gate))
+    publisher, subscriber = bus.client(), bus.client()
+    subscriber.subscribe(receiver, topic, max=100)
+    for first in range(0, 10_000, 1000):
+        publisher.publish(topic, *events(first, first + 999, facet="long"))
+    receiver.wait_for_deliveries(1)
+    publisher.publish(topic, event(1, facet="short"))
+    gate.set()
+    receiver.wait_for(lambda: by_lane(receiver)["f:short"])
+    lanes = [delivery.lane for delivery in receiver.deliveries]
+    # The one in flight when it came, and one more.
+    assert lanes.index("f:short") <= 2
+    receiver.wait_for(lambda: len(receiver.times) == 10_001)
+
+
+def drip(visit: Visit) -> None:
+    visit.drip(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000, every_s=0.2)
+
+
+SICK = [Visit.hang, drip, Visit.reset, answering("HTTP/1.1 500 No\nContent-Length: 0")]
+SICK_EACH, HEALTHY, ROUNDS, PUBLISHES = 5, 20, 5, 30
+
+
+@pytest.mark.slow
+def test_the_sick_do_not_slow_the_healthy(bus, receiver):
+    """Both are measured in turn, so that whatever else the machine does is in both; an isolation
+    that does not hold costs seconds, in every round."""
+    well, ill = unique("topic"), unique("topic")
+    publisher, healthy = bus.client(), [bus.client() for _ in range(HEALTHY)]
+    for client in healthy:
+        client.subscribe(receiver, well, max=1)
+    seen: list[tuple[float, float]] = []
+    with Zoo() as zoo:
+        sick = [(bus.client(), animal) for animal in SICK for _ in range(SICK_EACH)]
+        for number, (client, animal) in enumerate(sick):
+            callback = SimpleNamespace(url=zoo.keep(animal, f"/{number}"))
+            client.subscribe(callback, ill, max=1)
+        for _ in range(ROUNDS):
+            alone_s = latency_p99_s(receiver, publisher, [well])
+            for client, _ in sick:
+                client.resume()
+            together_s = latency_p99_s(receiver, publisher, [ill, well])
+            for client, _ in sick:
+                client.pause()
+            seen.append((alone_s, together_s))
+            if together_s <= 2 * alone_s:
+                break
+        assert len(zoo.requests) > len(sick)
+        for client, _ in sick:
+            client.unsubscribe()
+    assert seen[-1][1] <= 2 * seen[-1][0], seen
+
+
+def latency_p99_s(receiver: Receiver, publisher: Client, topics: list[str]) -> float:
+    """From just before an event is published to its arrival, at each of the healthy."""
+    before, began_s = len(receiver.deliveries), time.monotonic()
+    for number in range(PUBLISHES):
+        at_s = began_s + number / PUBLISHES  # whether or not the one before is answered
+        time.sleep(max(0, at_s - time.monotonic()))  # the rate is what is measured
+        for topic in topics:
+            publisher.publish(topic, event(round(at_s * 1e6)))
+    receiver.wait_for(lambda: len(receiver.times) == before + PUBLISHES * HEALTHY)
+    delays_s = [d.arrived_s - d.times[0] / 1e6 for d in receiver.deliveries[before:]]
+    return sorted(delays_s)[len(delays_s) * 99 // 100]
 
 
 def by_lane(receiver):

@@ -22,7 +22,7 @@ from tests.e2e.running import WorkerProcess
 from tests.faults.checker import Bounds, problems
 from tests.faults.history import FAILED, OK, UNKNOWN, Fault, History, Life, Publish, Request
 from tests.faulty_proxy import FaultyProxy
-from tests.integration.processes import WebProcess
+from tests.integration.processes import CHECKOUT, WebProcess
 from tests.lua.dump import dump
 from tests.lua.invariants import problems as database_problems
 from tests.servers import RedisServer
@@ -44,9 +44,12 @@ KEYS = Keys("rm")
 
 
 class Cluster:
-    def __init__(self, seed: int, workers: int = 2, **redis_options: Any) -> None:
+    def __init__(
+        self, seed: int, workers: int = 2, clocks_h: tuple[int, ...] = (), **redis_options: Any
+    ) -> None:
         self.dice = random.Random(seed)
         self.history = History()
+        self._clocks_h = clocks_h
         options = {"appendonly": True} | redis_options
         self.redis = RedisServer(find_servers()[0], **options).start()
         self.web_proxy = self._proxy()
@@ -61,15 +64,16 @@ class Cluster:
     def _proxy(self) -> FaultyProxy:
         return FaultyProxy(self.redis.port, self.dice).__enter__()
 
-    def _launch(self, slot: int, **env: str) -> WorkerProcess:
+    def _launch(self, slot: int) -> WorkerProcess:
+        env = wrong_clock(self._clocks_h[slot]) if self._clocks_h else {}
         return WorkerProcess(self.proxies[slot].url, **ENV, **env)
 
     # What nemeses do.
 
-    def replace_worker(self, slot: int, **env: str) -> None:
+    def replace_worker(self, slot: int) -> None:
         """The supervisor's part, after a worker was killed or has ended as asked."""
         self.ended.append(self.workers[slot])
-        self.workers[slot] = self._launch(slot, **env)
+        self.workers[slot] = self._launch(slot)
 
     def kill_worker(self, slot: int) -> None:
         self.workers[slot].send(signal.SIGKILL)
@@ -143,6 +147,12 @@ class Cluster:
         self.redis.close()
 
 
+def wrong_clock(hours: int) -> dict[str, str]:
+    """Python imports `sitecustomize` before anything else; this one moves the wall clock."""
+    path = os.pathsep.join([str(Path(__file__).parent / "wrong_clock"), str(CHECKOUT)])
+    return {"PYTHONPATH": path, "WRONG_BY_S": str(hours * 3600)}
+
+
 class Api:
     """A client, by requests that are never sent twice by themselves."""
 
@@ -176,7 +186,7 @@ class Subscriber:
         self._cluster = cluster
         self._history = cluster.history
         self._dice = random.Random(cluster.dice.random())
-        self._failing = failing
+        self.failing = failing
         self._number = 0
         self.api = Api(cluster, name)
         self.receiver = Receiver()
@@ -205,7 +215,7 @@ class Subscriber:
         )  # fmt: skip
 
     def _answer(self, delivery: Delivery) -> Answer:
-        status = 500 if self._dice.random() < self._failing else 200
+        status = 500 if self._dice.random() < self.failing else 200
         first, last = delivery.sequence
         dropped = delivery.headers.get("routemaster-dropped", "")
         self._history.note(
@@ -265,13 +275,19 @@ class Traffic:
     """Two publishers and three subscribers, of which one fails now and then."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.history = cluster.history
+        self._cluster, self.history = cluster, cluster.history
+        self._guests: list[Subscriber] = []
         self.publishers = [Publisher(cluster, topic) for topic in ("orders", "users")]
         self.subscribers = [
             Subscriber(cluster, "steady"),
             Subscriber(cluster, "spread"),
             Subscriber(cluster, "flaky", failing=0.1),
         ]
+
+    def join(self, name: str, *, failing: float = 0.0) -> Subscriber:
+        """One more, whose coming and going is the caller's."""
+        self._guests.append(Subscriber(self._cluster, name, failing=failing))
+        return self._guests[-1]
 
     def __enter__(self) -> Traffic:
         steady, spread, flaky = self.subscribers
@@ -287,7 +303,7 @@ class Traffic:
             publisher.end()
 
     def close(self) -> None:
-        for subscriber in self.subscribers:
+        for subscriber in [*self.subscribers, *self._guests]:
             subscriber.receiver.close()
 
     def flows(self, within_s: float = BOUNDS.recovery_s) -> None:

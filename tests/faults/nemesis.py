@@ -7,9 +7,13 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
 
 from tests.e2e.receiver import Answer, Delivery
-from tests.faults.cluster import LEASE_S, Cluster, Faulty, Traffic
+from tests.faults.cluster import LEASE_S, Cluster, Faulty, Publisher, Traffic
 from tests.faulty_proxy import AFTER, BEFORE, FaultyProxy, Trap
 
 Nemesis = Callable[[Cluster, Traffic], None]
@@ -208,6 +212,63 @@ def redis_unreachable(cluster: Cluster, traffic: Traffic) -> None:
             proxy.is_deaf = False
 
 
+def churn(cluster: Cluster, traffic: Traffic) -> None:
+    """A subscriber of the same name leaves and comes back, again and again."""
+    guest = traffic.join(f"guest_{cluster.dice.choice('abcdefgh')}{len(traffic.history.lives)}")
+    for number in range(8):
+        life = guest.subscribe("orders", max=4, timeout=10 * number, concurrency=2)
+        sent = len(guest.receiver.deliveries)
+        guest.receiver.wait_for_deliveries(sent + 1)
+        guest.leave(life)
+
+
+def memory_short(cluster: Cluster, traffic: Traffic) -> None:
+    """One subscriber takes nothing, until its oldest batches are given up; who does that dies."""
+    dead, filler = traffic.join("dead", failing=1.0), Publisher(cluster, "bulk")
+    dead.stay("bulk", max=100, timeout=0)
+    deadly = [
+        proxy.set(Trap("lane_drop", AFTER, partial(cluster.kill_worker, slot)))
+        for slot, proxy in enumerate(cluster.proxies)
+    ]
+    with Faulty(cluster, "memory short"):
+        deadline_s = time.monotonic() + 2 * SPRING_WITHIN_S
+        while not any(trap.has_sprung.is_set() for trap in deadly):
+            assert time.monotonic() < deadline_s, "nothing was given up"
+            filler.publish(500)
+            time.sleep(0.02)
+        for slot, trap in enumerate(deadly):
+            cluster.proxies[slot].unset()
+            if trap.has_sprung.is_set():
+                cluster.workers[slot].wait()
+                cluster.replace_worker(slot)
+        # The job of the one that died comes back when its lease is over.
+        wait_for(lambda: any("memory short" in worker.log() for worker in cluster.workers),
+                 "nothing more was given up", 2 * SPRING_WITHIN_S)  # fmt: skip
+    dead.failing = 0.0
+
+
+def disk_full(folder: Path) -> Nemesis:
+    def act(cluster: Cluster, traffic: Traffic) -> None:
+        with Faulty(cluster, "disk full"):
+            stuffing = folder / "stuffing"
+            with pytest.raises(OSError, match="No space"), stuffing.open("wb", 0) as file:
+                while True:
+                    file.write(b"x" * 4096)
+            wait_for(lambda: said_by_redis(cluster, "aof_last_write_status:err"), "no error")
+            with refused(traffic):
+                time.sleep(1.5)
+            stuffing.unlink()
+            wait_for(lambda: said_by_redis(cluster, "aof_last_write_status:ok"), "no recovery")
+
+    return act
+
+
+def said_by_redis(cluster: Cluster, line: str) -> bool:
+    with cluster.redis.client() as client:
+        name, _, value = line.partition(":")
+        return bool(client.info("persistence").get(name) == value)
+
+
 def proxies(cluster: Cluster) -> list[FaultyProxy]:
     return [cluster.web_proxy, *cluster.proxies]
 
@@ -223,8 +284,10 @@ def refused(traffic: Traffic) -> Iterator[None]:
     assert all(publish.result != "ok" for publish in during), during
 
 
-def wait_for(is_so: Callable[[], object], otherwise: str) -> None:
-    deadline_s = time.monotonic() + SPRING_WITHIN_S
+def wait_for(
+    is_so: Callable[[], object], otherwise: str, within_s: float = SPRING_WITHIN_S
+) -> None:
+    deadline_s = time.monotonic() + within_s
     while not is_so():
         assert time.monotonic() < deadline_s, otherwise
         time.sleep(0.005)

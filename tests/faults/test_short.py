@@ -15,6 +15,7 @@ def test_a_bus_that_is_killed_frozen_and_cut_off_keeps_its_promises():
         [
             nemesis.worker_killed_at("queue_ack", "before"),
             nemesis.worker_killed_at("queue_take", "after"),
+            nemesis.worker_killed_at("queue_scrub", "before"),
             nemesis.web_killed_at("publish", "after"),
             nemesis.reply_dropped_to("publish"),
             nemesis.connections_cut,

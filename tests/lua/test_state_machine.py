@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
-from hypothesis import HealthCheck
+from hypothesis import HealthCheck, Phase
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -47,6 +47,9 @@ STATES = {"pause": "paused", "resume": "active", "disable": "disabled"}
 ADMINISTRATION = [*STATES, "resume", "resume", "leave", "claim", "delete", "remove"]
 # More for a night: STATE_MACHINE_EXAMPLES=5000 pytest -m faults tests/lua
 MANY = int(os.environ.get("STATE_MACHINE_EXAMPLES", "100"))
+
+# Who only wants to know whether there is a bug (tests/faults/mutants.py) needs no short example.
+PHASES = [Phase.generate] if "HYPOTHESIS_NO_SHRINK" in os.environ else list(Phase)
 
 names, topics = st.sampled_from(NAMES), st.sampled_from(TOPICS)
 # A target or a facet seldom, or nothing would ever fill a batch.
@@ -457,6 +460,7 @@ def run(server, config, examples: int, steps: int) -> None:
             stateful_step_count=steps,
             deadline=None,
             suppress_health_check=list(HealthCheck),
+            phases=PHASES,
         ),
     )
     bus.link.close()
