@@ -20,9 +20,9 @@ if not __package__:  # spark-submit runs this file alone: let it find the others
 
 from pyspark.sql import DataFrame
 
-from spark_jobs.html.page import page
+from spark_jobs.html.page import Section, page
 from spark_jobs.pages import PAGES, section_of
-from spark_jobs.pages.days import days_of
+from spark_jobs.pages.days import Days, days_of
 from spark_jobs.reading import Export
 from spark_jobs.report import BadOption, run
 from spark_jobs.slo_report import objectives_option
@@ -32,13 +32,17 @@ TITLE = "The bus, reported"
 
 def make_page(export: Export, options: argparse.Namespace) -> str:
     days = days_of(export)
+    return page(TITLE, str(days), make_sections(export, days, options))
+
+
+def make_sections(export: Export, days: Days, options: argparse.Namespace) -> list[Section]:
     sections = []
     for number, name in enumerate(PAGES, 1):
         began = time.monotonic()
         sections.append(section_of(name, export, days, options))
         took_s = time.monotonic() - began
         print(f"{number}/{len(PAGES)} {name} {took_s:.1f} s", file=sys.stderr, flush=True)
-    return page(TITLE, str(days), sections)
+    return sections
 
 
 def build(export: Export, options: argparse.Namespace) -> DataFrame:
