@@ -89,12 +89,12 @@ def identities(life: Life, requests: list[Request]) -> Iterator[str]:
 
 def lane_problems(requests: list[Request]) -> Iterator[str]:
     """Numbers without a gap, each batch only after the one before it, publishers' order kept."""
-    expected, done = 1, set[str]()
+    expected, done, told = 1, set[str](), set[int]()
     newest: dict[str, int] = {}
     answered: dict[str, float] = {}
     last_bid = ""
     for request in requests:
-        told = {n for first, last in request.dropped for n in range(first, last + 1)}
+        told |= {n for first, last in request.dropped for n in range(first, last + 1)}
         while expected in told and expected < request.first:
             expected += 1
         if request.bid in done:
@@ -123,20 +123,20 @@ def out_of_order(request: Request, newest: dict[str, int]) -> Iterator[str]:
 def repeats(
     where: str, requests: list[Request], faults: list[Fault], bounds: Bounds
 ) -> Iterator[str]:
-    """What was acknowledged comes again only around a fault, and not more often than there are."""
-    done: set[str] = set()
+    """What was acknowledged comes again only around a fault, and not more often than there are.
+    Who answers that with an error gets it once more."""
+    done: dict[str, bool] = {}
     again = 0
     reach_s = bounds.recovery_s + bounds.deadline_s
     for request in requests:
-        if request.bid in done:
+        if done.get(request.bid):
             again += 1
             if not any(
                 fault.may_repeat and fault.began <= request.arrived <= fault.ended + reach_s
                 for fault in faults
             ):
                 yield f"{where}: {request.bid} came again without a fault"
-        if request.is_acknowledged:
-            done.add(request.bid)
+        done[request.bid] = request.is_acknowledged
     most = sum(fault.may_repeat for fault in faults)
     if again > most:
         yield f"{where}: {again} batches came again, in {most} faults"

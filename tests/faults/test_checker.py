@@ -116,3 +116,15 @@ def test_what_was_dropped_and_told_is_not_lost():
 def test_what_fails_may_come_as_often_as_it_wants():
     more = [request("b1", 1, "p/1", "p/2", at=1.2 + n / 1000, status=0) for n in range(100)]
     assert found(bad(requests=lambda rows: more + rows)) == ""
+
+
+def test_what_was_told_early_still_counts():
+    history = bad(publishes=without(0), faults=without(0))
+    first = replace(history.requests[2], dropped=((1, 2), (4, 6)))
+    history.requests = [first, request("b3", 7, "p/5", at=12.2)]
+    assert found(history) == ""
+
+
+def test_who_refuses_what_came_again_gets_it_once_more():
+    again = request("b2", 3, "p/3", at=6.0)
+    assert found(bad(requests=lambda rows: [*changed(3, status=500)(rows), again])) == ""
