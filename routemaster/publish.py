@@ -21,7 +21,7 @@ from routemaster.errors import (
 )
 from routemaster.identity import Authenticator, Credentials, Identity
 from routemaster.store.directory import Directory
-from routemaster.store.events import EventStore, Stored, plan
+from routemaster.store.events import KEPT_IDS_MS, EventStore, Stored, plan
 from routemaster.store.table import Table, Topic
 from routemaster.store.topics import TopicStore
 
@@ -38,6 +38,8 @@ class Publication:
     body: bytes
     content_type: str = "application/json"
     idempotency_key: str = ""
+    # For how many seconds its ids are remembered, as the publisher wrote it.
+    remember: str = ""
 
 
 class Publisher:
@@ -89,7 +91,12 @@ class Publisher:
             raise Stale
         self._check_fanout(events, topic)
         return self._events.publish(
-            table, topic, events, request_id=asked.idempotency_key, body=asked.body
+            table,
+            topic,
+            events,
+            request_id=asked.idempotency_key,
+            body=asked.body,
+            kept_ms=remembered_ms(asked.remember),
         )
 
     def _claim(self, identity: Identity, table: Table, topic: Topic, events: Events) -> None:
@@ -104,6 +111,7 @@ class Publisher:
         key = asked.idempotency_key
         if len(key) > MAX_KEY or not key.isprintable() or not key.isascii():
             raise InvalidInput("Idempotency-Key", f"must be at most {MAX_KEY} printable characters")
+        remembered_ms(asked.remember)
         now_ms = self._clock.now_ms()
         if kind == "application/json":
             return parse_one_or_many(asked.topic, asked.body, self._rules, now_ms)
@@ -119,6 +127,15 @@ class Publisher:
         if events > 1 and events * subscribers > self._max_fanout:
             most = max(1, self._max_fanout // subscribers)
             raise TooLarge("body", f"must hold at most {most} events: {subscribers} subscribers")
+
+
+def remembered_ms(text: str) -> int:
+    if not text:
+        return KEPT_IDS_MS
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) * 1000 <= KEPT_IDS_MS):
+        most_s = KEPT_IDS_MS // 1000
+        raise InvalidInput("Routemaster-Remember", f"must be whole seconds from 1 to {most_s}")
+    return int(text) * 1000
 
 
 def unborn(table: Table, name: str) -> Topic:

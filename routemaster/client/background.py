@@ -31,6 +31,8 @@ from routemaster.client.verbs import Verbs
 log = logging.getLogger("routemaster.client")
 
 KEPT_LOSSES = 1000
+# Its attempts have no end, and memory has.
+REMEMBER_S = 6 * 3600
 
 Loss = Callable[[NotSent], object]
 
@@ -64,7 +66,7 @@ class BackgroundPublisher(Verbs):
         on_loss: Loss | None = None,
     ) -> None:
         self._client = client
-        self._bulk = BulkSender(client.http)
+        self._bulk = BulkSender(client.http, remember_s=REMEMBER_S)
         self._max_queued = max_queued
         self._linger_s = linger
         self._block_s = block

@@ -9,6 +9,7 @@ from routemaster.client.errors import InvalidRequest, TooManyAtOnce
 from routemaster.client.http import Transport
 
 LINES = {"Content-Type": "application/x-ndjson"}
+REMEMBER = "Routemaster-Remember"
 MOST_EVENTS = 1000
 MOST_BYTES = 1 << 20
 
@@ -18,11 +19,16 @@ class BulkSender:
     takes fewer at once, all further requests hold fewer."""
 
     def __init__(
-        self, http: Transport, most_events: int = MOST_EVENTS, most_bytes: int = MOST_BYTES
+        self,
+        http: Transport,
+        most_events: int = MOST_EVENTS,
+        most_bytes: int = MOST_BYTES,
+        remember_s: int | None = None,
     ) -> None:
         self._http = http
         self.most_events = most_events
         self.most_bytes = most_bytes
+        self._remember_s = http.remember_s if remember_s is None else remember_s
 
     def send_all(
         self,
@@ -40,7 +46,9 @@ class BulkSender:
 
     def send(self, topic: str, lines: list[str], key: str, once: bool = False) -> None:
         """One request: all or none, and once however often it comes with the same key."""
-        headers = {**LINES, "Idempotency-Key": key}
+        headers = {**LINES, **keyed(key, self._remember_s)}
+        if any('"id":' in line for line in lines):  # also in some data, which does no harm
+            del headers[REMEMBER]  # it would be for these ids too
         body = "\n".join(lines).encode()
         self._http.call("POST", f"/topics/{topic}", body, headers, once=once)
 
@@ -83,6 +91,10 @@ class BulkSender:
             size += len(line) + 1
         if chunk:
             yield chunk
+
+
+def keyed(key: str, remember_s: int) -> dict[str, str]:
+    return {"Idempotency-Key": key, REMEMBER: str(remember_s)}
 
 
 def new_key() -> str:

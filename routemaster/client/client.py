@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from routemaster.client.bulk import BulkSender, new_key
+from routemaster.client.bulk import BulkSender, keyed, new_key
 from routemaster.client.errors import InvalidRequest
 from routemaster.client.event import MAX_DATA_BYTES, Event
 from routemaster.client.http import Answer, Transport
@@ -65,7 +65,7 @@ class Client(Verbs):
         """One event. Give it an `id` to be able to publish it again later, should this fail:
         the bus stores an id once in 24 hours."""
         line = event.encoded(self.max_data_bytes)
-        headers = JSON if event.id else {**JSON, "Idempotency-Key": new_key()}
+        headers = JSON if event.id else {**JSON, **self._key()}
         self.http.call("POST", f"/topics/{checked_topic(topic)}", line.encode(), headers)
 
     def publish_many(
@@ -232,6 +232,9 @@ class Client(Verbs):
     def pulse(self) -> None:
         """Returns when the bus takes events, and knows this token."""
         self._get("/pulse")
+
+    def _key(self) -> dict[str, str]:
+        return keyed(new_key(), self.http.remember_s)
 
     def _of(self, subscriber: str | None, verb: str) -> str:
         if subscriber is None:

@@ -49,6 +49,8 @@ class Transport:
         self._token = token
         self._timeout_s = timeout
         self._deadline_s = deadline
+        # The bus forgets a request's key when it cannot be made again any more.
+        self.remember_s = min(86_400, max(600, int(2 * deadline)))
         self._verify = verify
         self._local = threading.local()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import requests
+import urllib3
 
 from routemaster.client.errors import BusError, Unavailable
 from routemaster.client.http import Transport, pause_s
@@ -49,7 +50,7 @@ def listen(http: Transport, topic: str) -> Iterator[Live]:
                         yield Live(None, int(last or 0), json.loads(message.data)["events"])
                     elif message.kind == "message":
                         yield Live(json.loads(message.data), int(last or 0))
-        except (requests.RequestException, OSError):
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError):
             pass  # it is back soon, or a deploy goes on
         except BusError as problem:
             if problem.status is None or (problem.status != 429 and problem.status < 500):
@@ -62,7 +63,9 @@ def listen(http: Transport, topic: str) -> Iterator[Live]:
 
 def lines(response: requests.Response) -> Iterator[str]:
     left = b""
-    for block in response.iter_content(None):
+    # What has come, at once; iter_content would wait for more of it.
+    read = getattr(response.raw, "read1", None) or (lambda most: response.raw.read(1))
+    while block := read(MOST_LINE):
         *whole, left = (left + block).split(b"\n")
         for line in whole:
             yield line.decode("utf-8", "replace").rstrip("\r")

@@ -43,8 +43,10 @@ class EventStore:
         request_id: str = "",
         body: bytes = b"",
         now_ms: int | str = "",
+        kept_ms: int = KEPT_IDS_MS,
     ) -> Stored:
-        """All events or none. Raises Stale when `table` is not the newest."""
+        """All events or none. Raises Stale when `table` is not the newest. Ids are remembered for
+        `kept_ms`."""
         k = self._keys
         where = [
             k.routes, k.topic_prefix + topic.name, k.counters, k.event_gauges, k.batch_gauges,
@@ -53,7 +55,7 @@ class EventStore:
         ]  # fmt: skip
         args: list[Arg] = [
             str(table.version), now_ms, uid(), self._max_lanes, k.wake_channel, topic.name,
-            plan(topic, events), ids(events, request_id, body),
+            plan(topic, events), ids(events, request_id, body, kept_ms),
             topic.publisher or "", self._max_minutes,
         ]  # fmt: skip
         args += events.fragments
@@ -101,10 +103,10 @@ def targets(topic: Topic, event: Accepted, position: int) -> Sequence[Route]:
     return chosen
 
 
-def ids(events: Events, request_id: str, body: bytes) -> bytes:
-    """What the script remembers for 24 h; nothing when the publisher gave no id."""
+def ids(events: Events, request_id: str, body: bytes, kept_ms: int = KEPT_IDS_MS) -> bytes:
+    """What the script remembers; nothing when the publisher gave no id."""
     if not request_id and not events.has_ids:
         return b""
     each = [event.id or "" for event in events]
     digest = hashlib.blake2b(body, digest_size=16).hexdigest()
-    return for_lua([KEPT_IDS_MS, request_id, digest, each])
+    return for_lua([kept_ms, request_id, digest, each])

@@ -99,6 +99,7 @@ def publication(environ: Mapping[str, Any], topic: str, body: bytes) -> Publicat
         body,
         content_type(environ),
         environ.get("HTTP_IDEMPOTENCY_KEY", ""),
+        environ.get("HTTP_ROUTEMASTER_REMEMBER", ""),
     )
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 import pytest
 
 from routemaster.client import (
+    BackgroundPublisher,
     BusError,
     Client,
     Conflict,
     Event,
     InvalidRequest,
+    Live,
     NotAllowed,
     NotFound,
     TooManyAtOnce,
@@ -69,6 +73,17 @@ def test_a_bulk_is_made_again_and_is_stored_once(behind, client, gateway, topic)
     gateway.in_turn(LOSE)
     assert behind.publish_many(topic, (Event("update", url(n)) for n in range(5))) == 5
     assert published(client, topic) == 5
+
+
+def test_a_key_is_remembered_as_long_as_it_may_be_used_and_an_id_for_a_day(behind, gateway, topic):
+    behind.created(topic, url(1))
+    behind.created(topic, url(1), id="mine")
+    behind.publish_many(topic, [Event("update", url(2))])
+    behind.publish_many(topic, [Event("update", url(2), id="mine")])
+    with BackgroundPublisher(behind) as publisher:
+        publisher.updated(topic, url(3))
+    told = [seen.headers.get("Routemaster-Remember") for seen in gateway.seen]
+    assert told == ["600", None, "600", None, "21600"]
 
 
 def test_what_is_removed_by_a_call_whose_answer_was_lost_is_no_error(behind, gateway, topic):
@@ -193,6 +208,46 @@ def test_operations_tell_what_became_of_deliveries(client, root, receiver, topic
     assert root.operations(subscriber=name)["operations"][0]["id"] == bid
     with pytest.raises(Conflict, match="publish them again"):
         client.redeliver(bid)
+
+
+def test_batches_are_pulled_refused_kept_and_done(client, topic):
+    client.subscribe([topic], max=1, timeout=0)
+    assert client.pull() is None
+    client.publish_many(topic, [Event("update", url(n), t=n) for n in (1, 2)])
+    first = client.pull(wait=20)
+    assert first and [event["t"] for event in first.events] == [1]
+    client.renew(first, lease=60)
+    client.refuse(first, delay=0)
+    again = client.pull(wait=20)
+    assert again and (again.id, again.events) == (first.id, first.events)
+    with pytest.raises(Conflict):
+        client.done(first)
+    client.done(again)
+    second = client.pull(wait=20)
+    assert second and second.events[0]["t"] == 2
+    client.done(second)
+
+
+def test_a_pull_whose_answer_was_lost_gives_the_same_batch(behind, gateway, topic):
+    behind.subscribe([topic], timeout=0)
+    behind.created(topic, url(1))
+    gateway.in_turn(LOSE)
+    found = behind.pull(wait=10)
+    assert found and found.events[0]["url"] == url(1)
+    behind.done(found)
+
+
+def test_a_topics_events_are_heard_as_they_are_published(client, topic):
+    client.created(topic, url(0))
+    heard: list[Live] = []
+    listener = threading.Thread(target=lambda: heard.extend(islice(client.listen(topic), 3)))
+    listener.start()
+    # It hears what comes after it has begun, and nobody knows when that is.
+    number = itertools.count(1)
+    eventually(lambda: client.created(topic, url(next(number))) or not listener.is_alive())
+    numbers = [live.number for live in heard]
+    assert numbers == list(range(numbers[0], numbers[0] + 3))
+    assert [live.event and live.event["url"] for live in heard] == [url(n - 1) for n in numbers]
 
 
 def test_many_events_go_in_order_in_bulks_from_an_iterator(behind, gateway, receiver, topic):

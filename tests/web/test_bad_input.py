@@ -304,6 +304,14 @@ class TestNames:
             assert (response.status_code, response.get_json()["detail"]["field"]) == (400, "name")
         assert dump(redis_server) == before
 
+    @pytest.mark.parametrize("text", ["0", "-1", "86401", "1.5", "\xb2", "9" * 400])
+    def test_of_times_to_remember(self, alice, redis_server, text):
+        status, answer = refused(
+            alice, redis_server, "/topics/orders", json.dumps(EVENT).encode(),
+            headers={"Routemaster-Remember": text},
+        )  # fmt: skip
+        assert (status, answer["detail"]["field"]) == (400, "Routemaster-Remember")
+
     @pytest.mark.parametrize("key", ["x" * 257, "a\tb", "caf\xe9"])
     def test_of_idempotency_keys(self, alice, redis_server, key):
         status, answer = refused(

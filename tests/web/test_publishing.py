@@ -80,6 +80,16 @@ class TestIds:
         assert duplicates(alice.publish("orders", EVENT, headers=headers)) == "1"
         assert bob.queued() == 1
 
+    @pytest.mark.parametrize(("remember", "seconds"), [(None, 86_400), ("86400", 86_400), ("7", 7)])
+    def test_for_how_long_is_the_publishers_to_say(self, alice, redis_server, remember, seconds):
+        headers = {"Idempotency-Key": "k1"}
+        if remember:
+            headers["Routemaster-Remember"] = remember
+        alice.publish("orders", number(1, id="a"), headers=headers)
+        with redis_server.client() as redis:
+            kept = [redis.ttl(key) for key in redis.scan_iter("*:ids:orders:*")]
+        assert len(kept) == 2 and all(seconds - 5 <= each <= seconds for each in kept)
+
     def test_the_same_key_with_another_body(self, alice, bob, redis_server):
         headers = {"Idempotency-Key": "k1"}
         alice.publish("orders", EVENT, headers=headers)

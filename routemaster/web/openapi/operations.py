@@ -63,6 +63,10 @@ KEY = Parameter(
     "Idempotency-Key", "header", {"type": "string", "maxLength": 256, "pattern": "^[ -~]*$"},
     "the same key again is the same request", "import-42",
 )  # fmt: skip
+REMEMBER = Parameter(
+    "Routemaster-Remember", "header", {"type": "integer", "minimum": 1, "maximum": 86_400},
+    "seconds for which the request's key and ids are remembered, if not 24 hours", 600,
+)  # fmt: skip
 FENCE = Parameter(
     "Routemaster-Lease", "header", {"type": "string", "pattern": "^[0-9]{0,20}$"},
     "what came with the batch: without it, any lease of the batch is meant",
@@ -99,7 +103,7 @@ TOPICS = [
             422: Answer("this key came before with another body", ref("Error")),
             429: Answer("a subscriber has too many lanes (facets)", ref("Error")),
         },
-        (TOPIC_NAME, KEY),
+        (TOPIC_NAME, KEY, REMEMBER),
         {"anyOf": [ref("Event"), {**listing(ref("Event")), "minItems": 1}]},
         (JSON, LINES), example=EVENT,
     ),
