@@ -19,12 +19,14 @@ from routemaster import reporter
 from routemaster.bus import assemble
 from routemaster.domain.job import Job
 from routemaster.errors import SettingsError
+from routemaster.redis_server import find_servers
 from routemaster.settings import Settings
 from routemaster.start import prepare
 from routemaster.web import create_app
 from routemaster.worker.__main__ import keep_house
 from routemaster.worker.aux import AuxConsumer
 from tests.conftest import ROOT_KEY
+from tests.servers import RedisServer
 
 PASSWORD = "redis-password-0123456789"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -66,6 +68,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         pass
+
+
+@pytest.fixture
+def redis_server(shared_servers) -> RedisServer:
+    """One flavour is enough here."""
+    server: RedisServer = shared_servers(find_servers()[0])
+    server.reset()
+    return server
 
 
 @pytest.fixture

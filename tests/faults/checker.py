@@ -26,6 +26,8 @@ class Bounds:
 
 def problems(history: History, bounds: Bounds) -> list[str]:
     found: list[str] = []
+    # What was not answered may take effect at any later time.
+    sure = {e for publish in history.publishes if publish.result == OK for e in publish.events}
     for life in history.lives:
         requests = sorted(
             (r for r in history.requests if r.life == life.name), key=lambda r: r.arrived
@@ -33,7 +35,7 @@ def problems(history: History, bounds: Bounds) -> list[str]:
         found += foreign(life, requests, history.publishes, bounds)
         found += identities(life, requests)
         for lane, own in sorted(by_lane(requests).items()):
-            found += [f"{life.name} lane {lane}: {text}" for text in lane_problems(own)]
+            found += [f"{life.name} lane {lane}: {text}" for text in lane_problems(own, sure)]
             found += repeats(f"{life.name} lane {lane}", own, history.faults, bounds)
         if life.left == NEVER:
             found += losses(life, requests, history.publishes)
@@ -87,8 +89,9 @@ def identities(life: Life, requests: list[Request]) -> Iterator[str]:
                 yield f"{life.name}: {event} came in {homes[event]} and in {request.bid}"
 
 
-def lane_problems(requests: list[Request]) -> Iterator[str]:
-    """Numbers without a gap, each batch only after the one before it, publishers' order kept."""
+def lane_problems(requests: list[Request], sure: set[str]) -> Iterator[str]:
+    """Numbers without a gap, each batch only after the one before it, and what was acknowledged
+    to a publisher in its order."""
     expected, done, told = 1, set[str](), set[int]()
     newest: dict[str, int] = {}
     answered: dict[str, float] = {}
@@ -106,14 +109,14 @@ def lane_problems(requests: list[Request]) -> Iterator[str]:
         elif last_bid and request.arrived < answered[last_bid]:
             yield f"{request.bid} arrived before {last_bid} was answered"
         if request.is_acknowledged:
-            yield from out_of_order(request, newest)
+            yield from out_of_order(request, newest, sure)
             done.add(request.bid)
             answered[request.bid] = request.answered
             last_bid, expected = request.bid, request.last + 1
 
 
-def out_of_order(request: Request, newest: dict[str, int]) -> Iterator[str]:
-    for event in request.events:
+def out_of_order(request: Request, newest: dict[str, int], sure: set[str]) -> Iterator[str]:
+    for event in (event for event in request.events if event in sure):
         publisher, _, number = event.partition("/")
         if int(number) <= newest.get(publisher, -1):
             yield f"{event} came after {publisher}/{newest[publisher]}"

@@ -182,11 +182,13 @@ class Subscriber:
     """`failing` of its answers are errors. Each life has a credential of its own, by which its
     requests are known."""
 
-    def __init__(self, cluster: Cluster, name: str, *, failing: float = 0.0) -> None:
+    def __init__(
+        self, cluster: Cluster, name: str, *, failing: float = 0.0, slow_s: float = 0.0
+    ) -> None:
         self._cluster = cluster
         self._history = cluster.history
         self._dice = random.Random(cluster.dice.random())
-        self.failing = failing
+        self.failing, self._slow_s = failing, slow_s
         self._number = 0
         self.api = Api(cluster, name)
         self.receiver = Receiver()
@@ -216,6 +218,7 @@ class Subscriber:
 
     def _answer(self, delivery: Delivery) -> Answer:
         status = 500 if self._dice.random() < self.failing else 200
+        time.sleep(self._slow_s)  # it is slow
         first, last = delivery.sequence
         dropped = delivery.headers.get("routemaster-dropped", "")
         self._history.note(
@@ -284,9 +287,9 @@ class Traffic:
             Subscriber(cluster, "flaky", failing=0.1),
         ]
 
-    def join(self, name: str, *, failing: float = 0.0) -> Subscriber:
+    def join(self, name: str, *, failing: float = 0.0, slow_s: float = 0.0) -> Subscriber:
         """One more, whose coming and going is the caller's."""
-        self._guests.append(Subscriber(self._cluster, name, failing=failing))
+        self._guests.append(Subscriber(self._cluster, name, failing=failing, slow_s=slow_s))
         return self._guests[-1]
 
     def __enter__(self) -> Traffic:

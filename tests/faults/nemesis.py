@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.receiver import Answer, Delivery
-from tests.faults.cluster import LEASE_S, Cluster, Faulty, Publisher, Traffic
+from tests.faults.cluster import (
+    DEADLINE_S,
+    LEASE_S,
+    Cluster,
+    Faulty,
+    Publisher,
+    Subscriber,
+    Traffic,
+)
+from tests.faults.history import Life
 from tests.faulty_proxy import AFTER, BEFORE, FaultyProxy, Trap
 
 Nemesis = Callable[[Cluster, Traffic], None]
@@ -40,6 +49,7 @@ def web_killed_at(script: str, when: str) -> Nemesis:
             trap = Trap(script, when, cluster.kill_web)
             cluster.web_proxy.set(trap)
             assert trap.has_sprung.wait(SPRING_WITHIN_S), f"nobody called {script}"
+            cluster.web.wait_until_up()
 
     return act
 
@@ -88,12 +98,15 @@ def all_workers_killed(cluster: Cluster, traffic: Traffic) -> None:
         for slot, worker in enumerate(list(cluster.workers)):
             worker.wait()
             cluster.replace_worker(slot)
+        for worker in cluster.workers:
+            worker.wait_until_up()
 
 
 def web_killed(cluster: Cluster, traffic: Traffic) -> None:
     time.sleep(cluster.dice.uniform(0, 0.3))
     with Faulty(cluster, "web killed"):
         cluster.kill_web()
+        cluster.web.wait_until_up()
 
 
 def worker_frozen(cluster: Cluster, traffic: Traffic) -> None:
@@ -212,6 +225,51 @@ def redis_unreachable(cluster: Cluster, traffic: Traffic) -> None:
             proxy.is_deaf = False
 
 
+def web_killed_while_subscribers_change(script: str, when: str) -> Nemesis:
+    def act(cluster: Cluster, traffic: Traffic) -> None:
+        guest = traffic.join(f"guest_of_{script}_{when}")
+        with Faulty(cluster, f"web killed {when} {script}"):
+            trap = cluster.web_proxy.set(Trap(script, when, cluster.kill_web))
+            for _ in range(2):
+                life = guest.subscribe("orders", max=4, timeout=0)
+                guest.receiver.wait_for(partial(has_heard, guest, life))
+                guest.leave(life)
+            assert trap.has_sprung.is_set(), f"nobody called {script}"
+
+    return act
+
+
+def has_heard(subscriber: Subscriber, life: Life) -> bool:
+    deliveries = subscriber.receiver.deliveries
+    return bool(deliveries) and deliveries[-1].user == f"{life.name}:x"
+
+
+def worker_killed_while_it_renews(when: str) -> Nemesis:
+    """A delivery that takes so long has its lease renewed meanwhile."""
+
+    def act(cluster: Cluster, traffic: Traffic) -> None:
+        guest = traffic.join(f"slow_{when}", slow_s=0.7 * DEADLINE_S)
+        life = guest.subscribe("orders", max=100, timeout=0)
+        with Faulty(cluster, f"worker killed {when} queue_renew"):
+            whoever_calls_dies(cluster, "queue_renew", when)
+        guest.leave(life)
+
+    return act
+
+
+def whoever_calls_dies(cluster: Cluster, script: str, when: str) -> None:
+    traps = [
+        proxy.set(Trap(script, when, partial(cluster.kill_worker, slot)))
+        for slot, proxy in enumerate(cluster.proxies)
+    ]
+    wait_for(lambda: any(trap.has_sprung.is_set() for trap in traps), f"nobody called {script}")
+    for slot, trap in enumerate(traps):
+        cluster.proxies[slot].unset()
+        if trap.has_sprung.is_set():
+            cluster.workers[slot].wait()
+            cluster.replace_worker(slot)
+
+
 def churn(cluster: Cluster, traffic: Traffic) -> None:
     """A subscriber of the same name leaves and comes back, again and again."""
     guest = traffic.join(f"guest_{cluster.dice.choice('abcdefgh')}{len(traffic.history.lives)}")
@@ -301,4 +359,14 @@ KILL_POINTS = [
     worker_killed_while_it_posts,
     web_killed_at("publish", BEFORE),
     web_killed_at("publish", AFTER),
+    *(worker_killed_while_it_renews(when) for when in (BEFORE, AFTER)),
+    *(web_killed_while_subscribers_change(script, when)
+      for script in ("subscriber_set", "subscriber_remove") for when in (BEFORE, AFTER)),
+]  # fmt: skip
+OTHERS = [
+    worker_killed, all_workers_killed, web_killed, worker_frozen, rolling_restart, redis_restarted,
+    redis_killed, redis_away, redis_frozen, redis_full, scripts_forgotten, connections_cut,
+    replies_dropped, redis_slow, redis_unreachable, churn,
+    *(reply_dropped_to(script)
+      for script in ("publish", "queue_take", "queue_ack", "queue_nack", "queue_scrub")),
 ]  # fmt: skip

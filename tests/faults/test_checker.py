@@ -128,3 +128,11 @@ def test_what_was_told_early_still_counts():
 def test_who_refuses_what_came_again_gets_it_once_more():
     again = request("b2", 3, "p/3", at=6.0)
     assert found(bad(requests=lambda rows: [*changed(3, status=500)(rows), again])) == ""
+
+
+def test_a_publish_that_nobody_answered_may_take_effect_late():
+    late = Publish("t", ("p/0",), 1.0, 1.1, UNKNOWN)
+    more = request("b4", 5, "p/0", at=13)
+    assert found(bad(publishes=plus(late), requests=plus(more))) == ""
+    acknowledged = replace(late, result=OK)
+    assert "p/0 came after p/5" in found(bad(publishes=plus(acknowledged), requests=plus(more)))

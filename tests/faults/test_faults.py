@@ -5,6 +5,7 @@ Each test prints its seed; `FAULTS_SEED=n` makes the same choices again."""
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import tempfile
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import nemesis
-from tests.faults.nemesis import KILL_POINTS
+from tests.faults.nemesis import KILL_POINTS, OTHERS
 from tests.faults.run import run, seed_of_now
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
@@ -70,6 +71,11 @@ def test_restarted_one_after_the_other():
 
 def test_subscribers_come_and_go():
     run(seed_of_now(), [nemesis.churn, nemesis.worker_killed, nemesis.churn])
+
+
+def test_whatever_comes():
+    seed = seed_of_now()
+    run(seed, random.Random(seed).sample([*KILL_POINTS, *OTHERS], 12))
 
 
 def test_memory_runs_out_while_workers_die():
