@@ -36,6 +36,7 @@ bench: $(VENV)/.dev ## measure publishing and delivering, each beside a baseline
 	$(BIN)/python -m bench.publish
 	$(BIN)/python -m bench.client
 	$(BIN)/python -m bench.delivery
+	$(BIN)/python -m bench.export
 
 screenshots: $(VENV)/.dev ## pictures of the dashboard for the README, of a bus with demo traffic
 	$(BIN)/python -m tests.dashboard.screenshots

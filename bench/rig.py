@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 
 from bench.load import ROOT, Void
@@ -33,7 +34,8 @@ LETTERS = str.maketrans("0123456789", "abcdefghij")
 class Rig:
     """A bus whose topics have a known number of subscribers."""
 
-    def __init__(self, server: Server, appendonly: bool = False) -> None:
+    def __init__(self, server: Server, appendonly: bool = False, exports: bool = False) -> None:
+        self._exports = exports
         options = {"appendfsync": "everysec"} if appendonly else {}
         self.redis = RedisServer(server, appendonly=appendonly, **options).start()
         self.bus = bus_module.assemble(Settings.from_env(self.env(port=1, processes=1)))
@@ -61,7 +63,14 @@ class Rig:
             "ROUTEMASTER_LOG_LEVEL": "error",
             # Millions of events are queued in one go here, to be measured and not delivered.
             "ROUTEMASTER_REDIS_TIMEOUT": "30",
+            # Else it would run in the midst of a measurement, or not, by the minute.
+            "ROUTEMASTER_EXPORT_URL": str(self.export_folder) if self._exports else "none",
+            "ROUTEMASTER_EXPORT_INTERVAL": "86400",
         }
+
+    @property
+    def export_folder(self) -> Path:
+        return Path(self.redis.directory) / "export"
 
     def topic(self, subscribers: int, max_events: int = 100) -> str:
         """A topic with that many subscribers, whose batches hold that many events."""

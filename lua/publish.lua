@@ -166,12 +166,12 @@ local counted = {
 local minute, in_minute
 if max_minutes > 0 and stored > 0 then
   now = now or given_now or clock_ms('')
-  minute = digits(math.floor(now / 60000)) .. '|' .. ARGV[6] .. '|' .. ARGV[9]
+  minute = string.format('%.0f|%s|%s', math.floor(now / 60000), ARGV[6], ARGV[9])
   local was = redis.call('HGET', KEYS[13], minute)
   if was or redis.call('HLEN', KEYS[13]) < max_minutes then
     local e, b, f = string.match(was or '0 0 0', '^(%d+) (%d+) (%d+)$')
-    in_minute = digits((e or 0) + stored) .. ' ' .. digits((b or 0) + bytes) .. ' '
-      .. digits((f or 0) + fanout)
+    in_minute = string.format('%.0f %.0f %.0f', (e or 0) + stored, (b or 0) + bytes,
+      (f or 0) + fanout)
   else
     counted['publishes.overflowed'] = stored
   end
