@@ -94,6 +94,25 @@ def retain(days: int | None, as_json: bool) -> None:
         click.echo("nothing is that old")
 
 
+@command.command()
+@click.argument("name", metavar="DATASET", type=click.Choice(list(DATASETS)))
+@click.option("--since", default="", metavar="DATE", help="Only days from this one on.")
+@json_option
+def files(name: str, since: str, as_json: bool) -> None:
+    """Print the files of a dataset that are good to read; on standard error, what is wrong with
+    the others."""
+    with an_export() as (bus, kit):
+        found = kit.listing(kit.Folder.of(bus.settings.export_url), DATASETS[name], since)
+    for bad in found.skipped:
+        if not bad.is_covered:
+            click.echo(f"{bad.path}: {bad.why}", err=True)
+    paths = [file.path for file in found.files]
+    if as_json:
+        print_json(paths)
+    else:
+        click.echo("".join(f"{path}\n" for path in paths), nl=False)
+
+
 @contextmanager
 def an_export() -> Iterator[tuple[Bus, ModuleType]]:
     with a_bus() as bus:

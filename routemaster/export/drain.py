@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from routemaster.domain.datasets import ATTEMPTS, DROPS, PUBLISHES, Dataset
@@ -43,19 +43,21 @@ class Drain:
         store, published = self._store, 0
         standing = store.standing(name)
         if standing:
-            published += self._publish_stream(name, standing, is_standing=True)
+            published += self._publish_again(name, standing)
         if not is_sure:
             self._catch_up(name)
         while not is_over():
-            waiting = self._of_one_day(name, store.oldest(name, MOST_ROWS))
+            waiting = store.oldest(name, MOST_ROWS)
             if not waiting:
                 break
-            wanted = Claim(waiting[0].label, waiting[-1].label)
+            found = parsed(name, waiting)
+            last = waiting[len(found) - 1]
+            wanted = Claim(waiting[0].label, last.label)
             claim = store.claim(name, wanted)
             if claim == wanted:
-                published += self._publish_stream(name, claim, waiting)
+                published += self._publish(STREAMS[name][0], claim, found, is_standing=False)
             elif claim:
-                published += self._publish_stream(name, claim, is_standing=True)
+                published += self._publish_again(name, claim)
         return published
 
     def publishes(self, is_over: IsOver, is_sure: bool) -> int:
@@ -71,41 +73,25 @@ class Drain:
             published += self._publish(PUBLISHES, claim, found, is_standing=True)
         return published
 
-    def _of_one_day(self, name: str, waiting: list[Waiting]) -> list[Waiting]:
-        """So that a claim is one file: if Redis forgets the claim, the file alone says that all of
-        its rows are published. At midnight rows of both days come mixed, for milliseconds."""
+    def _publish_again(self, name: str, claim: Claim) -> int:
+        """Somebody else claimed these rows, and may have published them."""
         dataset, parse = STREAMS[name]
-        column = time_column(dataset)
-        found = (parse(row) for row in waiting)
-        days = [ms_of(row, column) // DAY_MS if row else None for row in found]
-        first = next((day for day in days if day is not None), None)
-        other = (n for n, day in enumerate(days) if day is not None and day != first)
-        return waiting[: next(other, len(waiting))]
-
-    def _publish_stream(
-        self,
-        name: str,
-        claim: Claim,
-        waiting: Sequence[Waiting] | None = None,
-        *,
-        is_standing: bool = False,
-    ) -> int:
-        dataset, parse = STREAMS[name]
-        found = self._store.claimed(name, claim) if waiting is None else waiting
-        return self._publish(dataset, claim, [parse(row) for row in found], is_standing)
+        found = [parse(row) for row in self._store.claimed(name, claim)]
+        return self._publish(dataset, claim, found, is_standing=True)
 
     def _publish(
         self, dataset: Dataset, claim: Claim, found: Iterable[Row | None], is_standing: bool
     ) -> int:
-        days: dict[str, list[Row]] = defaultdict(list)
+        days: dict[int, list[Row]] = defaultdict(list)
         column = time_column(dataset)
         unread = 0
         for row in found:
             if row is None:
                 unread += 1
             else:
-                days[date_of(ms_of(row, column))].append(row)
-        for date, of_day in sorted(days.items()):
+                days[ms_of(row, column) // DAY_MS].append(row)
+        for day, of_day in sorted(days.items()):
+            date = date_of(day * DAY_MS)
             if not (is_standing and self._is_published(dataset, date, claim)):
                 tables = [table_of(dataset, of_day)]
                 first, last = claim.first, claim.last
@@ -134,6 +120,24 @@ class Drain:
             if self._store.claim(name, behind) == behind:
                 self._store.done(name, behind)
                 log.warning("redis forgot what was exported of=%s upto=%s", name, newest.last)
+
+
+def parsed(name: str, waiting: list[Waiting]) -> list[Row | None]:
+    """The first of these rows, which are of one day: so that a claim is one file, and the file
+    alone says that all of the claim is published, should Redis forget it. At midnight rows of both
+    days come mixed, for milliseconds."""
+    dataset, parse = STREAMS[name]
+    column, day = time_column(dataset), None
+    found: list[Row | None] = []
+    for one in waiting:
+        row = parse(one)
+        if row is not None:
+            its_day = ms_of(row, column) // DAY_MS
+            if day is not None and its_day != day:
+                break
+            day = its_day
+        found.append(row)
+    return found
 
 
 def time_column(dataset: Dataset) -> int:
