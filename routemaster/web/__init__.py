@@ -45,7 +45,7 @@ def create_app(bus: Bus) -> Flask:
     app.register_blueprint(metrics.blueprint(bus, callers))
     app.register_blueprint(health.blueprint(bus))
     if bus.settings.dashboard:
-        app.register_blueprint(dashboard.blueprint(bus))
+        app.register_blueprint(dashboard.blueprint(bus, streams))
     app.register_blueprint(docs.blueprint(bus))
     app.wsgi_app = Front(app, bus)  # type: ignore[method-assign]  # Flask's own way to wrap it
     return app

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -45,15 +45,9 @@ def blueprint(bus: Bus, callers: Callers, streams: Streams) -> Blueprint:
     @routes.get("/topics/<name>/stream")
     def stream(name: str) -> Response:
         identity, asked = callers.anyone(), credentials(request.environ)
-        if parse_topic(name) not in bus.directory.table.topics:
-            raise NotFound(f"there is no topic {name}")
-        last = last_seen(request.headers.get("Last-Event-ID", ""))
-        if streams.is_full:
-            raise TooMany("too many streams are open", CROWDED_S)
-        turn = request.environ.get(TURN)
-        if turn is None or request.method == "HEAD":  # a server that cannot hand its socket over
-            return Response(": over\n\n", content_type="text/event-stream")
-        raise Streamed(name, partial(still_known, bus.authenticator, identity, asked), last)
+        return streamed(
+            bus, streams, name, partial(still_known, bus.authenticator, identity, asked)
+        )
 
     # The Go client says `/topic`.
     @routes.delete("/topic/<name>")
@@ -64,6 +58,18 @@ def blueprint(bus: Bus, callers: Callers, streams: Streams) -> Blueprint:
         return nothing()
 
     return routes
+
+
+def streamed(bus: Bus, streams: Streams, name: str, may_read: Callable[[Table], bool]) -> Response:
+    if parse_topic(name) not in bus.directory.table.topics:
+        raise NotFound(f"there is no topic {name}")
+    last = last_seen(request.headers.get("Last-Event-ID", ""))
+    if streams.is_full:
+        raise TooMany("too many streams are open", CROWDED_S)
+    turn = request.environ.get(TURN)
+    if turn is None or request.method == "HEAD":  # a server that cannot hand its socket over
+        return Response(": over\n\n", content_type="text/event-stream")
+    raise Streamed(name, may_read, last)
 
 
 def accepted_status(environ: Mapping[str, Any]) -> int:

@@ -78,8 +78,8 @@ def chrome() -> Iterator[Chrome]:
 
 @pytest.fixture(scope="session")
 def running() -> Iterator[RunningBus]:
-    redis = RedisServer(find_servers()[0], appendonly=True).start()
-    started = RunningBus(redis, MAX_BACKOFF_MS="600000")
+    redis = RedisServer(find_servers()[0], appendonly=True, appendfsync="everysec").start()
+    started = RunningBus(redis, MAX_BACKOFF_MS="600000", ROUTEMASTER_REDIS_TIMEOUT="5")
     try:
         yield started.start(workers=1)
         assert "Traceback" not in started.web.log(), started.web.log()

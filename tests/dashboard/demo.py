@@ -66,16 +66,20 @@ class Demo:
     def _event(self, topic: str, dice: random.Random) -> dict[str, Any]:
         self._number += 1
         kind = dice.choice(("create", "update", "update", "update", "delete"))
-        event = {"type": kind, "url": f"https://shop.example/{topic}/{self._number % 9973}"}
+        event: dict[str, Any] = {
+            "type": kind,
+            "url": f"https://shop.example/{topic}/{self._number % 9973}",
+        }
         if topic == "orders":
             event["facet"] = dice.choice(("berlin", "lisbon", "tokyo"))
+            event["data"] = {"total": dice.randrange(500, 20_000)}
         return event
 
 
 @contextmanager
 def demo() -> Iterator[Demo]:
-    redis = RedisServer(find_servers()[0], appendonly=True).start()
-    running = RunningBus(redis, MAX_BACKOFF_MS="30000")
+    redis = RedisServer(find_servers()[0], appendonly=True, appendfsync="everysec").start()
+    running = RunningBus(redis, MAX_BACKOFF_MS="30000", ROUTEMASTER_REDIS_TIMEOUT="5")
     names = ("search-index", "mailer", "analytics", "warehouse", "legacy-erp")
     made = Demo(running, {name: Receiver() for name in names})
     try:
@@ -110,7 +114,11 @@ def invent_a_day(redis: RedisServer, names: tuple[str, ...]) -> None:
     """The history that a bus has when it did not start a moment ago."""
     bus = assemble(
         Settings.from_env(
-            {"ROUTEMASTER_ROOT_KEY": ROOT_KEY, "ROUTEMASTER_REDIS_URL": redis.socket_url}
+            {
+                "ROUTEMASTER_ROOT_KEY": ROOT_KEY,
+                "ROUTEMASTER_REDIS_URL": redis.socket_url,
+                "ROUTEMASTER_REDIS_TIMEOUT": "10",
+            }
         )
     )
     dice = random.Random(11)
@@ -144,5 +152,5 @@ def gauges(name: str, minute: int, day: float, dice: random.Random) -> tuple[int
     queued = int(dice.uniform(40, 90) * day) + (900 * (minute % 180) // 25 if bad else 0)
     if name:
         return queued, 1, 58 + minute % 180 if bad and name == "analytics" else 100
-    used = int(21e6 + 6e6 * day + 2000 * queued)
+    used = int(2.1e6 + 3e5 * day + 600 * queued)
     return queued, 30 if bad else 1, 2, used, 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -45,13 +45,17 @@ class Person:
         self.driver.execute_script("document.querySelector(arguments[0]).click()", selector)
 
     def text(self, selector: str = "main") -> str:
-        return self.find(selector).text
+        """'' when there is no such element. By script, because a page that is being renewed has
+        elements for a moment only."""
+        read = "const found = document.querySelector(arguments[0]); return found?.innerText ?? ''"
+        return str(self.script(read, selector)).strip()
 
     def sees(self, words: str, selector: str = "main") -> bool:
         return words in self.text(selector)
 
     def wait_for(self, is_so: Callable[[], Any]) -> None:
-        ignored = (NoSuchElementException, StaleElementReferenceException)
+        # A page may go in the middle of a look.
+        ignored = (WebDriverException,)
         waiting = WebDriverWait(self.driver, PATIENCE_S, TURN_S, ignored_exceptions=ignored)
         waiting.until(lambda _: is_so(), f"at {self.path}")
 
@@ -73,11 +77,12 @@ class Person:
     def focused(self) -> WebElement:
         return self.driver.switch_to.active_element
 
-    def tab_to(self, words: str, most: int = 60) -> None:
+    def tab_to(self, words: str, exactly: bool = False, most: int = 60) -> None:
         """With the Tab key alone, to the element that reads so."""
         for _ in range(most):
             self.press(Keys.TAB)
-            if self.focused.text.strip().startswith(words):
+            text = self.focused.text.strip()
+            if text == words or (not exactly and text.startswith(words)):
                 return
         raise AssertionError(f"Tab does not lead to {words!r} on {self.path}")
 

@@ -24,6 +24,7 @@ TALLEST = 1500
 
 def pages() -> dict[str, str]:
     named = {tab.path: tab.path.removeprefix("/dashboard").strip("/") or "overview" for tab in TABS}
+    named["/dashboard/stream?topic=orders"] = named.pop("/dashboard/stream")
     extra = {"subscriber": "/dashboard/subscribers/analytics"}
     return {name: path for path, name in named.items()} | extra
 

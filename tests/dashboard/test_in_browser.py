@@ -62,7 +62,31 @@ def test_an_event_arrives_before_ones_eyes(person, mailer, receiver, topic):
     person.wait_for(lambda: person.text("#tile-sent dd") == "1")
     assert person.is_marked, "the page was loaded again"
     person.go()
+    mailer.publish(topic, event(2))
     person.wait_to_see("100 %", "#tile-success")
+
+
+def test_watching_a_topic_live(person, running, mailer, topic):
+    person.sign_in(mailer.token)
+    person.go("/stream")
+    person.script("document.getElementById('topic').value = arguments[0]", topic)
+    person.click("main form button")
+    person.wait_to_see("Watching.", "#stream-state")
+    mailer.publish(topic, *events(1, 3, facet=EVIL))
+    person.wait_for(lambda: len(person.all("#stream tr")) == 3)
+    assert person.text("#stream tr:first-child").endswith(EVIL)
+    assert "https://pub.example/3" in person.text("#stream tr:first-child")
+    person.click("#stream-hold")
+    mailer.publish(topic, event(4))
+    person.wait_to_see("Held", "#stream-state")
+    person.click("#stream-hold")
+    person.wait_for(lambda: len(person.all("#stream tr")) == 4)
+    person.click("#stream-clear")
+    assert person.sees("Nothing yet")
+    assert person.script("return window.hacked") is None
+    running.web.call("DELETE", f"/api_tokens/{mailer.token}", ROOT_KEY)
+    person.wait_to_see("The stream ended: the token is not known any more.", "#stream-state")
+    person.driver.get("about:blank")
 
 
 def test_pausing_and_resuming(person, mailer, receiver, topic):
@@ -132,7 +156,7 @@ def test_by_keyboard_alone(person, mailer):
     person.tab_to("Pause")
     person.press(Keys.ENTER)
     person.wait_to_see("Paused")
-    person.tab_to("Live")
+    person.tab_to("Live", exactly=True)
     assert person.focused.get_attribute("aria-pressed") == "true"
     person.press(Keys.SPACE)
     assert person.focused.get_attribute("aria-pressed") == "false"
@@ -275,7 +299,7 @@ def test_charts_tell_their_values_to_pointer_and_keyboard(person, history):
         "return document.querySelector('#chart-latency .said').textContent"
     ))  # fmt: skip
     person.click("#table-flow summary")
-    assert "10.0 5.0" in person.text("#table-flow")
+    assert "10.0\t5.0" in person.text("#table-flow")
 
 
 def test_a_revoked_token_is_out_at_once(person, running, mailer):

@@ -72,7 +72,16 @@ DASHBOARD_ACTIONS = (
     "/subscribers/<name>/operations/<bid>/redeliver",
 )
 # The dashboard knows a session, and no Authorization: whoever comes without one is sent to sign in.
-DASHBOARD = ("", "/", "/topics", "/subscribers", "/subscribers/<name>", "/workers")
+DASHBOARD = (
+    "",
+    "/",
+    "/topics",
+    "/subscribers",
+    "/subscribers/<name>",
+    "/stream",
+    "/topics/<name>/events",
+    "/workers",
+)
 ROWS |= {f"GET /dashboard{path}": (303,) * 6 for path in (*DASHBOARD, *DASHBOARD_ACTIONS)}
 ROWS |= {f"POST /dashboard{path}": (303,) * 6 for path in DASHBOARD_ACTIONS}
 ROWS |= {
@@ -109,6 +118,7 @@ PARTS = {
     "/subscriptions/<name>/resume": "/subscriptions/owner/resume",
     "/subscribers/<name>/resume": "/subscribers/owner/resume",
     "/api_tokens/<token>": "/api_tokens/whatever",
+    "/dashboard/topics/<name>/events": "/dashboard/topics/orders/events",
     "/dashboard/subscribers/<name>": "/dashboard/subscribers/owner",
     "/dashboard" + DASHBOARD_ACTIONS[0]: "/dashboard/subscribers/owner/pause",
     "/dashboard" + DASHBOARD_ACTIONS[1]: "/dashboard/subscribers/owner/operations/<bid>/redeliver",

@@ -13,6 +13,7 @@ from routemaster.web.dashboard import (
     security,
     sign_in,
     static,
+    stream,
     subscriber,
     subscribers,
     topics,
@@ -23,11 +24,12 @@ from routemaster.web.dashboard.operations import Histories
 from routemaster.web.dashboard.pages import HERE, Pages
 from routemaster.web.dashboard.sessions import Sessions
 from routemaster.web.errors import STATUS, log
+from routemaster.web.streams import Streams
 
 LARGEST_FORM = 16 * 1024
 
 
-def blueprint(bus: Bus) -> Blueprint:
+def blueprint(bus: Bus, streams: Streams) -> Blueprint:
     routes = Blueprint("dashboard", __name__, url_prefix=HERE)
     sessions = Sessions(bus)
     pages = Pages(sessions)
@@ -40,6 +42,7 @@ def blueprint(bus: Bus) -> Blueprint:
     subscribers.add(routes, bus, sessions, pages, live)
     subscriber.add(routes, bus, sessions, pages, live, histories)
     actions.add(routes, bus, sessions, pages, histories)
+    stream.add(routes, bus, sessions, pages, streams)
     workers.add(routes, bus, sessions, pages, live)
     routes.after_request(security.secured)
 

@@ -28,7 +28,12 @@ class Window:
 
     @property
     def points(self) -> int:
-        return self.minutes // self.step
+        """One more than fit, so that the first and the last are the whole window apart."""
+        return self.minutes // self.step + 1
+
+    @property
+    def rows(self) -> int:
+        return self.points * self.step
 
 
 WINDOWS = (
@@ -82,7 +87,7 @@ class Frame:
         self.window = window
         # Of the point that is being filled; so points begin at round times.
         self._last = (now_ms // MINUTE_MS // window.step + 1) * window.step - 1
-        self._first = self._last - window.minutes + 1
+        self._first = self._last - window.rows + 1
         self.times_ms = [
             (self._first + (n + 1) * window.step) * MINUTE_MS for n in range(window.points)
         ]

@@ -40,7 +40,7 @@ def add(routes: Blueprint, bus: Bus, sessions: Sessions, pages: Pages, live: Liv
         names = [name for name in now.subscribers if identity.is_root or name == identity.name]
         series = WHOLE_BUS if identity.is_root else identity.name
         window = window_named(request.args.get("window", ""))
-        rows = bus.series.read([series], window.minutes)[series]
+        rows = bus.series.read([series], window.rows)[series]
         pace = live.pace(names, list(now.published) if identity.is_root else [])
         draw = history.of_bus if identity.is_root else history.of_subscriber
         found = worries(bus, now, names, identity.is_root)

@@ -26,6 +26,7 @@ TABS = (
     Tab(HERE, "Overview"),
     Tab(f"{HERE}/topics", "Topics"),
     Tab(f"{HERE}/subscribers", "Subscribers"),
+    Tab(f"{HERE}/stream", "Live events"),
     Tab(f"{HERE}/workers", "Workers", is_for_clients=False),
 )
 

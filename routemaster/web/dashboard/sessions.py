@@ -20,6 +20,7 @@ from routemaster.domain.token import same
 from routemaster.errors import Forbidden, TooMany, Unauthenticated
 from routemaster.identity import Identity
 from routemaster.store.sessions import LIFE_MS
+from routemaster.store.table import Table
 from routemaster.web import tls
 
 COOKIE = "routemaster_session"
@@ -49,6 +50,14 @@ class Sessions:
             raise Unauthenticated("sign in")
         table = self._bus.directory.fresh()
         return Session(id_, self._bus.authenticator.referred(reference, table))
+
+    def is_good(self, session: Session, table: Table) -> bool:
+        """Still, for what lasts longer than a request."""
+        reference = self._bus.sessions.seen(self._keyed("session", session.id))
+        try:
+            return self._bus.authenticator.referred(reference, table) == session.identity
+        except Unauthenticated:
+            return False
 
     def open(self, token: str) -> str:
         """The id of a new session; an old one's is never kept. Raises TooMany, Unauthenticated."""

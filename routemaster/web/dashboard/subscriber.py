@@ -29,7 +29,7 @@ def add(
             raise no_subscription(name)
         now = live.now()
         window = window_named(request.args.get("window", ""))
-        rows = bus.series.read([name], window.minutes)[name]
+        rows = bus.series.read([name], window.rows)[name]
         lanes, more_lanes = bus.lanes.oldest(name, MOST_LANES)
         return pages.page(
             "subscriber.html", session,

@@ -37,7 +37,7 @@ def add(routes: Blueprint, bus: Bus, sessions: Sessions, pages: Pages, live: Liv
         now = live.now()
         visible = [n for n in now.subscribers if identity.is_root or n == identity.name]
         chosen = listing(visible, sorts(now))
-        series = bus.series.read(chosen.names, HOUR.minutes)
+        series = bus.series.read(chosen.names, HOUR.rows)
         rows = [row(now, live, name, series[name]) for name in chosen.names]
         return pages.page("subscribers.html", session, listing=chosen, rows=rows)
 

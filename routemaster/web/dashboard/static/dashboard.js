@@ -162,7 +162,8 @@ function setUpCharts() {
 localTime(document);
 setUpCharts();
 const toggle = document.getElementById("live-toggle");
-if (toggle) setUpToggle(toggle);
-if (document.querySelector("[data-live]") || document.getElementById("unavailable")) {
+const isRenewed = document.querySelector("[data-live]") !== null;
+if (toggle && isRenewed) setUpToggle(toggle);
+if (isRenewed || document.getElementById("unavailable")) {
   setTimeout(turn, EVERY_MS);
 }
