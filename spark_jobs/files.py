@@ -11,7 +11,7 @@ from itertools import pairwise
 from pyarrow import fs as arrow_fs
 
 from routemaster.domain.datasets import Dataset
-from routemaster.export.files import DataFile, listing
+from routemaster.export.files import DATE, DataFile, listing
 from routemaster.export.folder import Folder
 
 Say = Callable[[str], None]
@@ -67,6 +67,17 @@ def files_of(
             say(f"skipped {root.key_of(bad.path)}: {bad.why}")
     keys = [(root.key_of(file.path), file) for file in found.files]
     return [ExportFile(f"{root.url}/{key}", key, file) for key, file in keys]
+
+
+def days_of(root: Root, dataset: Dataset) -> list[date]:
+    """Those that have a partition, whatever is in it."""
+    names = [DATE.fullmatch(entry.base_name) for entry in root.folder.entries(dataset.name)]
+    return [date.fromisoformat(name[1]) for name in names if name]
+
+
+def day_before(root: Root, dataset: Dataset, day: date) -> date:
+    """The last one before it that has a partition; itself when there is none."""
+    return max((other for other in days_of(root, dataset) if other < day), default=day)
 
 
 def overlapping(files: list[ExportFile]) -> set[ExportFile]:

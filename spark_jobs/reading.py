@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from routemaster.domain.datasets import METADATA_KEY, Dataset
 from routemaster.export.files import JSONL, PARQUET
-from spark_jobs.files import ExportFile, Root, Say, files_of, overlapping
+from spark_jobs.files import ExportFile, Root, Say, day_before, files_of, overlapping
 from spark_jobs.schemas import schema_of
 
 BAD_LINE = "_bad_line"
@@ -34,10 +34,20 @@ class Export:
     last_day: date | None = None
     say: Say = on_stderr
 
-    def read(self, dataset: Dataset) -> DataFrame:
+    def read(self, dataset: Dataset, *, with_day_before: bool = False) -> DataFrame:
+        """`with_day_before`: and the day with data before the first, from which counters grew."""
         root = Root.open(self.root)
-        files = files_of(root, dataset, self.first_day, self.last_day, self.say)
+        first_day = self.first_day
+        if first_day and with_day_before:
+            first_day = day_before(root, dataset, first_day)
+        files = files_of(root, dataset, first_day, self.last_day, self.say)
         return read_files(self.spark, dataset, files, self.say)
+
+    def only_wanted(self, rows: DataFrame, time: str) -> DataFrame:
+        """Without what was read only because the first day needs what came before it."""
+        if self.first_day is None:
+            return rows
+        return rows.where(F.col(time) >= F.lit(self.first_day).cast("timestamp"))
 
 
 def read_files(

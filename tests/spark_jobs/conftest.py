@@ -3,10 +3,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from routemaster.domain.datasets import Dataset
+from routemaster.export.arrow import schema_of as arrow_schema
 from spark_jobs.schemas import schema_of
 from spark_jobs.session import open_session
 from tests.spark_jobs.rows import row
@@ -33,11 +35,11 @@ def frame(spark) -> Frame:
     """A dataset's DataFrame of plain rows with changes: `frame(ATTEMPTS, [{"attempt": 2}])`."""
 
     def make(dataset: Dataset, changes: Iterable[dict[str, Any]]) -> DataFrame:
-        schema = schema_of(dataset)
         rows = [row(dataset, **one) for one in changes]
-        values = [tuple(one[name] for name in schema.names) for one in rows]
-        made: DataFrame = spark.createDataFrame(values, schema)
-        return made
+        # From Arrow: Spark would start Python workers to look at lists of tuples.
+        table = pa.Table.from_pylist(rows, arrow_schema(dataset))
+        made: DataFrame = spark.createDataFrame(table)
+        return made.to(schema_of(dataset))
 
     return make
 
