@@ -64,9 +64,9 @@ def state(bus) -> tuple[str, int]:
 
 
 def test_every_command_is_listed_and_explains_itself(run):
-    listed = run("--help")
+    listed = " ".join(run("--help").split())  # however it is wrapped
     for name, line in COMMANDS.items():
-        assert f"  {name} " in listed and line in listed
+        assert f" {name} {line}" in listed
     for name in COMMANDS:
         assert run(name, "--help").startswith("Usage: ")
     assert "No such command 'frobnicate'" in run("frobnicate", status=2)
