@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench import client, delivery, publish
+from bench import client, delivery, export, publish
 from bench.calls import JSON, LINES, Call, body, request
 from bench.load import Job, Void, drive
 from bench.rig import BARE, PRODUCT, Rig, basic
@@ -47,6 +47,13 @@ def test_the_client_is_measured_beside_raw_http(capfd):
     assert client.main(["--tiny"]) == 0
     shown = capfd.readouterr().out
     assert "ready-made" in shown and "publish_many needs the same memory" in shown
+
+
+@pytest.mark.slow
+def test_the_export_is_measured_with_and_without(capfd):
+    assert export.main(["--tiny"]) == 0
+    shown = capfd.readouterr().out
+    assert "without" in shown and "the export costs the bus little" in shown
 
 
 def test_a_void_run_has_an_exit_status_of_its_own(monkeypatch, capsys):
