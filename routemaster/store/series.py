@@ -83,6 +83,18 @@ class SeriesStore:
     def names(self) -> set[str]:
         return {name.decode() for name in self._link.call("HKEYS", self._keys.series_totals)}
 
+    def last_totals(self, names: Sequence[str]) -> dict[str, Flow]:
+        """Of each at its last row, or when it was first seen."""
+        if not names:
+            return {}
+        rows = self._link.call("HMGET", self._keys.series_totals, *names)
+        words = {name: row.split() for name, row in zip(names, rows, strict=True) if row}
+        return {
+            name: Flow(*map(int, totals))
+            for name, (_, *totals) in words.items()
+            if len(totals) == RISES and all(map(bytes.isdigit, totals))
+        }
+
     def read(self, names: Sequence[str], minutes: int) -> dict[str, list[Minute]]:
         """The newest rows of each, oldest first."""
         k = self._keys

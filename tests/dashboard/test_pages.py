@@ -234,6 +234,16 @@ def test_charts_have_their_values_as_a_table(root, busy):
     assert "500 ms" in text and "77" in text
 
 
+def test_what_came_since_the_last_row_counts_too(root, busy):
+    minute = busy.clock.now_ms() // MINUTE_MS
+    busy.series.append(minute, [Entry("", Flow(), ()), Entry("mailer", Flow(), ())])
+    for path in ("/subscribers/mailer", "/subscribers"):
+        assert "0.0 %" in root.text(path)  # the only delivery so far failed
+    busy.series.append(minute + 1, [Entry("", Flow(), ()), Entry("mailer", Flow(failed=1), ())])
+    busy.link.call("DEL", busy.keys.series_prefix + "mailer")
+    assert "0.0 %" not in root.text("/subscribers/mailer")
+
+
 def test_without_redis_the_page_says_so_and_recovers(own_redis_server, make_bus, settings):
     bus = make_bus(replace(settings, redis_url=own_redis_server.socket_url, redis_timeout_s=2.0))
     visitor = Visitor(create_app(bus).test_client())

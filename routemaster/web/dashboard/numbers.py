@@ -24,11 +24,17 @@ class Numbers:
 
 
 def numbers_of(
-    now: Moment, names: Sequence[str], pace: Pace, rows: Sequence[Minute], is_whole: bool
+    now: Moment,
+    names: Sequence[str],
+    pace: Pace,
+    rows: Sequence[Minute],
+    is_whole: bool,
+    last: Flow | None = None,
 ) -> Numbers:
-    """Of some subscribers, or of the whole bus. `rows` are their series."""
+    """Of one subscriber, or of the whole bus. `rows` are its series, `last` the totals at the end
+    of that; what came since is only guessed at without them."""
     recent, minutes = lately(rows, now.now_ms)
-    both = plus(recent, pace.flow)
+    both = plus(recent, since(now, names, last) if last else pace.flow)
     added = pace.published if is_whole else pace.flow.added
     if pace.seconds:
         in_per_s, out_per_s = pace.per_s(added), pace.per_s(pace.flow.delivered)
@@ -41,7 +47,7 @@ def numbers_of(
         out_per_s=out_per_s,
         failed_per_min=ratio(both.failed, minutes + pace.seconds / 60),
         latency_ms=ratio(pace.flow.latency_ms, pace.flow.succeeded) or ratio(
-            recent.latency_ms, recent.succeeded
+            both.latency_ms, both.succeeded
         ),
         success=ratio(both.succeeded, both.succeeded + both.failed),
         queued=now.queued(names),
@@ -57,6 +63,14 @@ def lately(rows: Sequence[Minute], now_ms: int) -> tuple[Flow, int]:
         if row.minute > since:
             total, minutes = plus(total, row.flow), minutes + row.span
     return total, minutes
+
+
+def since(now: Moment, names: Sequence[str], last: Flow) -> Flow:
+    rise = Flow()
+    for name in [name for name in names if name in now.subscribers]:
+        pairs = zip(now.subscribers[name].totals.as_list(), last.as_list(), strict=True)
+        rise = plus(rise, Flow(*(max(0, new - old) for new, old in pairs)))
+    return rise
 
 
 def plus(a: Flow, b: Flow) -> Flow:

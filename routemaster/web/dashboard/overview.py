@@ -41,12 +41,13 @@ def add(routes: Blueprint, bus: Bus, sessions: Sessions, pages: Pages, live: Liv
         series = WHOLE_BUS if identity.is_root else identity.name
         window = window_named(request.args.get("window", ""))
         rows = bus.series.read([series], window.rows)[series]
+        last = None if identity.is_root else bus.series.last_totals(names).get(series)
         pace = live.pace(names, list(now.published) if identity.is_root else [])
         draw = history.of_bus if identity.is_root else history.of_subscriber
         found = worries(bus, now, names, identity.is_root)
         return pages.page(
             "overview.html", session,
-            numbers=numbers_of(now, names, pace, rows, identity.is_root),
+            numbers=numbers_of(now, names, pace, rows, identity.is_root, last),
             charts=draw(Frame(window, now.now_ms), rows),
             windows=WINDOWS, window=window, now=now,
             high_bytes=marks_of(now.memory.max_bytes, bus.settings.redis_min_free_bytes).high_bytes,

@@ -30,12 +30,13 @@ def add(
         now = live.now()
         window = window_named(request.args.get("window", ""))
         rows = bus.series.read([name], window.rows)[name]
+        last = bus.series.last_totals([name]).get(name)
         lanes, more_lanes = bus.lanes.oldest(name, MOST_LANES)
         return pages.page(
             "subscriber.html", session,
             it=summaries[0],
             now=now, window=window, windows=WINDOWS,
-            numbers=numbers_of(now, [name], live.pace([name]), rows, is_whole=False),
+            numbers=numbers_of(now, [name], live.pace([name]), rows, is_whole=False, last=last),
             charts=history.of_subscriber(Frame(window, now.now_ms), rows),
             lanes=lanes, more_lanes=more_lanes,
             shown=histories.shown(name), statuses=STATUSES, can_redeliver=can_redeliver,

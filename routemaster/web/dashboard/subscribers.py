@@ -7,7 +7,7 @@ from flask import Blueprint, Response
 
 from routemaster.bus import Bus
 from routemaster.metrics.traffic import Moment
-from routemaster.store.series import Minute
+from routemaster.store.series import Flow, Minute
 from routemaster.store.traffic import Standing
 from routemaster.web.dashboard.charts import WINDOWS, Frame, path
 from routemaster.web.dashboard.history import HEALTH
@@ -38,7 +38,8 @@ def add(routes: Blueprint, bus: Bus, sessions: Sessions, pages: Pages, live: Liv
         visible = [n for n in now.subscribers if identity.is_root or n == identity.name]
         chosen = listing(visible, sorts(now))
         series = bus.series.read(chosen.names, HOUR.rows)
-        rows = [row(now, live, name, series[name]) for name in chosen.names]
+        last = bus.series.last_totals(chosen.names)
+        rows = [row(now, live, name, series[name], last.get(name)) for name in chosen.names]
         return pages.page("subscribers.html", session, listing=chosen, rows=rows)
 
 
@@ -53,7 +54,7 @@ def sorts(now: Moment) -> dict[str, Key]:
     }
 
 
-def row(now: Moment, live: Live, name: str, rows: Sequence[Minute]) -> Row:
-    numbers = numbers_of(now, [name], live.pace([name]), rows, is_whole=False)
+def row(now: Moment, live: Live, name: str, rows: Sequence[Minute], last: Flow | None) -> Row:
+    numbers = numbers_of(now, [name], live.pace([name]), rows, is_whole=False, last=last)
     health = Frame(HOUR, now.now_ms).highest(rows, HEALTH)
     return Row(name, now.subscribers[name], numbers, path(health, FULL_HEALTH))
