@@ -83,6 +83,7 @@ if subscriber then
   if attempt.outcome == 'gone' then
     -- Here and not in a call of its own: the lane must not be taken in between.
     redis.call('HSET', k.subscriber .. subscriber, 'state', 'disabled')
+    tell_changed(ARGV[7], subscriber)
   end
   release(k, subscriber)
 end

@@ -31,6 +31,7 @@
 -- KEYS[25] list   operations:{subscriber}
 -- ARGV[1]  string subscriber
 -- ARGV[2]  string unique id of this call
+-- ARGV[3]  string channel that wakes dispatchers
 -- Returns  int    1, or 0 when there is no such subscriber
 
 --@include lists
@@ -85,4 +86,5 @@ redis.call('HDEL', KEYS[18], name)
 redis.call('SREM', KEYS[3], name)
 redis.call('DEL', KEYS[4], KEYS[5], KEYS[6], KEYS[8], KEYS[25])
 bump(KEYS[1], KEYS[2], changed)
+tell_changed(ARGV[3], name)
 return 1

@@ -99,5 +99,6 @@ if redis.call('HGET', KEYS[5], 'state') == 'disabled' then
 end
 admit(k, name) -- more concurrency, or being active again, lets more of its lanes in
 bump(KEYS[1], KEYS[2], changed)
+tell_changed(ARGV[8], name)
 redis.call('PUBLISH', ARGV[8], digits(now))
 return 1

@@ -30,5 +30,6 @@ if redis.call('EXISTS', k.subscriber .. name) == 0 then
 end
 redis.call('HSET', k.subscriber .. name, 'state', state)
 admit(k, name)
+tell_changed(ARGV[4], name)
 redis.call('PUBLISH', ARGV[4], digits(now))
 return 1

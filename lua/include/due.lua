@@ -17,6 +17,12 @@ local function check_subscriber(k, subscriber)
   must_be('list', k.waiting .. subscriber)
 end
 
+-- Workers that took batches ahead give them back: the answer to who changed a subscription is sent
+-- after this message.
+local function tell_changed(channel, subscriber)
+  redis.call('PUBLISH', channel, 's:' .. subscriber)
+end
+
 -- Workers serve who is active and has a callback.
 local function is_served(k, subscriber)
   local config = redis.call('HMGET', k.subscriber .. subscriber, 'state', 'callback')

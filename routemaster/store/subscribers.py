@@ -105,7 +105,8 @@ class SubscriberStore:
             k.lane_prefix, k.lane_batches_prefix, k.followers_prefix, k.trash_prefix,
             k.operations(name),
         ]  # fmt: skip
-        return bool(self._link.run(scripts.load().subscriber_remove, where, [name, uid]))
+        args = [name, uid, k.wake_channel]
+        return bool(self._link.run(scripts.load().subscriber_remove, where, args))
 
     def health(self, names: Sequence[str]) -> list[tuple[str, str, int, int]]:
         """Name, state, health points and failures since the last success of each that is there."""

@@ -2,13 +2,17 @@
 
 One thread. It waits for libcurl, for a message that something came due earlier, or for the next
 deadline; once a second it looks anyway, because a message can be missed.
+
+While deliveries are quick it takes ahead: a slot that becomes free is filled from memory.
 """
 
 from __future__ import annotations
 
 import logging
 import random
+from collections import deque
 from dataclasses import dataclass
+from itertools import takewhile
 
 from routemaster.bus import Bus
 from routemaster.delivery.courier import Courier
@@ -31,6 +35,10 @@ LOOK_MS = 1000
 SLOW_MS = 250
 SLOW_PER_SLOT = 20
 STORE_DOWN_MS = 200
+# While deliveries usually take no longer than this, as many jobs as there are slots are taken
+# ahead. What then waits for a slot for longer than that goes back, for other workers.
+QUICK_MS = 20
+AHEAD_MS = 50
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +51,12 @@ class Held:
     sent_bytes: int
     started_ms: int
     renew_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    lease: Lease
+    taken_ms: int
 
 
 class Dispatcher:
@@ -58,6 +72,9 @@ class Dispatcher:
         self._slots = bus.settings.worker_threads
         self._lease_ms = round(bus.settings.lease_s * 1000)
         self._held: dict[str, Held] = {}  # by fence
+        self._ahead: deque[Ahead] = deque()  # taken, and waiting for a slot
+        self._usual_ms: float = SLOW_MS  # how long deliveries took lately
+        self._changed: set[str] = set()  # subscriptions, since the take under way was sent
         self._owed: list[Call] = []  # acks and nacks, in order
         # One exchange with Redis at a time; meanwhile deliveries go on.
         self._talk = bus.link.conversation()
@@ -77,6 +94,8 @@ class Dispatcher:
     def step(self, taking: bool = True) -> None:
         """One turn. Trouble with Redis is waited out: nothing that is owed to it is forgotten."""
         self._taking = taking
+        if not taking:
+            self._return_ahead()
         try:
             self._tell()
             self._renew()
@@ -84,16 +103,18 @@ class Dispatcher:
         except StoreUnavailable as error:
             self._wait_for_store(error)
         ended, readable = self._courier.wait(self._pause_ms() / 1000)
+        if self._listening in readable:
+            self._hear()  # first: the answer may hold batches of who has left meanwhile
         if self._answer_fd in readable:
             self._hear_answer()
-        if self._listening in readable:
-            self._hear()
         for fence, response in ended:
             self._finish(self._held.pop(str(fence)), response)
+        self._refill()
 
     def give_back(self) -> None:
         """What is still in flight goes back at once, as if it had not been taken."""
         self._taking = False
+        self._return_ahead()
         if self._talk.is_open:
             self._hear_answer()
         for lease in [held.lease for held in self._held.values()] + self._unheard():
@@ -125,20 +146,28 @@ class Dispatcher:
             return STORE_DOWN_MS
         elif not self._taking:
             until_ms = now_ms + LOOK_MS
-        elif self._free() > 0:
+        elif self._wanted() > 0:
             until_ms = self._look_at_ms
         else:  # the next to be called slow makes room
-            until_ms = min(self._prompt(), default=now_ms) + SLOW_MS
+            until_ms = (self._prompt() or [now_ms])[-1] + SLOW_MS
+        if self._ahead:
+            until_ms = min(until_ms, self._ahead[0].taken_ms + AHEAD_MS)
         return max(0, min(LOOK_MS, until_ms - now_ms))
 
     def _prompt(self) -> list[int]:
-        """When the deliveries that count for a slot began."""
+        """When the deliveries that count for a slot began, newest first."""
         slow_ms = self._now_ms() - SLOW_MS
-        return [held.started_ms for held in self._held.values() if held.started_ms > slow_ms]
+        newest = (held.started_ms for held in reversed(self._held.values()))
+        return list(takewhile(lambda started_ms: started_ms > slow_ms, newest))
 
     def _free(self) -> int:
         room = self._slots * SLOW_PER_SLOT - len(self._held)
         return min(self._slots - len(self._prompt()), room)
+
+    def _wanted(self) -> int:
+        """How many jobs to take: for free slots, and ahead for those that will be free at once."""
+        is_quick = self._usual_ms <= QUICK_MS and self._listening is not None
+        return self._free() + (self._slots if is_quick else 0) - len(self._ahead)
 
     def _listen(self) -> None:
         if self._listening is None:
@@ -146,14 +175,22 @@ class Dispatcher:
             self._courier.listen(self._listening)
             self._look_at_ms = 0  # what was said before we listened
 
-    def _hear(self) -> None:
+    def _hear(self) -> bool:
+        """Whether we know all that was said until now."""
         try:
-            for due_ms in self._wake_ups.read():
-                self._look_at_ms = min(self._look_at_ms, due_ms - self._redis_ahead_ms)
+            heard = self._wake_ups.read()
         except StoreUnavailable:
             if self._listening is not None:
                 self._courier.ignore(self._listening)
             self._listening = None
+            return False
+        for due_ms in heard.due_ms:
+            self._look_at_ms = min(self._look_at_ms, due_ms - self._redis_ahead_ms)
+        if heard.changed:
+            # The answer that is on its way may be from before the change.
+            self._changed |= heard.changed
+            self._return_ahead(heard.changed)
+        return heard.is_all
 
     def _tell(self) -> None:
         """What is owed to Redis, and what we want of it, in one round trip whose answer is heard
@@ -166,11 +203,12 @@ class Dispatcher:
                 raise StoreUnavailable("not answering")
             return
         calls = list(self._owed)
-        taking = self._taking and self._free() > 0 and now_ms >= self._look_at_ms
+        taking = self._taking and self._wanted() > 0 and now_ms >= self._look_at_ms
         if taking:
             calls.append(self._take_call())
             # What comes due from now on is heard while the answer is on its way, or told by it.
             self._look_at_ms = now_ms + LOOK_MS
+            self._changed.clear()
         if not calls:
             return
         self._answer_fd = self._talk.begin(calls)
@@ -181,7 +219,7 @@ class Dispatcher:
 
     def _take_call(self) -> Call:
         repeated = self._repeat is not None
-        self._repeat = self._repeat or (uid(), self._free())
+        self._repeat = self._repeat or (uid(), self._wanted())
         lease_id, most = self._repeat
         return self._bus.main.take_call(
             self._worker, lease_id, self._lease_ms, most, repeated=repeated
@@ -245,12 +283,40 @@ class Dispatcher:
         if due_ms is not None:
             self._look_at_ms = min(self._look_at_ms, due_ms - self._redis_ahead_ms)
         for lease in found.leases:
-            if self._taking:
-                self._send(lease, found.now_ms)
-            else:  # asked for before we were told to stop
+            if not self._taking or is_of(lease, self._changed):  # asked for before we heard of it
                 self._owe_nack(lease, 0, attempted=False)
+            elif self._free() > 0:
+                self._send(lease)
+            else:
+                self._ahead.append(Ahead(lease, now_ms))
 
-    def _send(self, lease: Lease, redis_now_ms: int) -> None:
+    def _refill(self) -> None:
+        """Free slots get what was taken ahead. Only who hears that a subscriber left may begin what
+        was taken earlier: nothing starts after an unsubscribe was answered."""
+        if not self._ahead:
+            return
+        if self._listening is None or not self._hear():
+            self._return_ahead()
+        while self._ahead:
+            if self._ahead[0].taken_ms + AHEAD_MS <= self._now_ms():
+                self._usual_ms = SLOW_MS
+                self._return_ahead()
+            elif self._free() > 0:
+                self._send(self._ahead.popleft().lease)
+            else:
+                return
+
+    def _return_ahead(self, subscribers: set[str] | None = None) -> None:
+        """What was taken ahead, of these subscribers or all, as if it had not been taken."""
+        kept = []
+        for one in self._ahead:
+            if subscribers is None or is_of(one.lease, subscribers):
+                self._owe_nack(one.lease, 0, attempted=False)
+            else:
+                kept.append(one)
+        self._ahead = deque(kept)
+
+    def _send(self, lease: Lease) -> None:
         if lease.batch is None or lease.receiver is None:
             log.error("batch vanished batch=%s", lease.bid)
             self._owed.append(self._bus.main.ack_call(lease.job, lease.fence, lease.bid))
@@ -258,7 +324,9 @@ class Dispatcher:
         now_ms = self._now_ms()
         held = Held(lease, lease.batch, lease.receiver, 0, now_ms, now_ms + self._lease_ms // 3)
         try:
-            message = compose(lease.batch, lease.receiver, redis_now_ms, lease.dropped)
+            message = compose(
+                lease.batch, lease.receiver, now_ms + self._redis_ahead_ms, lease.dropped
+            )
             held.sent_bytes = len(message.body)
             self._courier.send(lease.fence, message)
         except Exception:  # whatever a stored callback or secret may be: the others must go on
@@ -277,6 +345,8 @@ class Dispatcher:
 
     def _finish(self, held: Held, response: Response) -> None:
         lease = held.lease
+        took_ms = self._now_ms() - held.started_ms
+        self._usual_ms += (min(took_ms, SLOW_MS) - self._usual_ms) / 8
         outcome = judge(response, self._bus.clock.now_ms())
         wait_ms = self._wait_ms(held, outcome)
         attempt = self._attempt(held, response, outcome)
@@ -291,7 +361,7 @@ class Dispatcher:
         else:
             self._owe_nack(lease, wait_ms, attempted=True, attempt=attempt)
         self._look_at_ms = min(self._look_at_ms, self._now_ms())  # a slot is free
-        report(held, response, outcome, wait_ms, self._now_ms() - held.started_ms)
+        report(held, response, outcome, wait_ms, took_ms)
 
     def _attempt(self, held: Held, response: Response, outcome: Outcome) -> Attempt:
         batch, ahead_ms = held.batch, self._redis_ahead_ms
@@ -332,6 +402,10 @@ class Dispatcher:
                 attempt=attempt,
             )
         )
+
+
+def is_of(lease: Lease, subscribers: set[str]) -> bool:
+    return lease.batch is not None and lease.batch.subscriber in subscribers
 
 
 def report(held: Held, response: Response, outcome: Outcome, wait_ms: int, took_ms: int) -> None:

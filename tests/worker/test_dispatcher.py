@@ -2,99 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import random
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from ipaddress import ip_network
-
 import pytest
 
-from routemaster.bus import Bus, assemble
-from routemaster.delivery.courier import Courier, CourierRules
-from routemaster.domain.subscription import Subscription
-from routemaster.redis_server import find_servers
-from routemaster.settings import Settings
-from routemaster.store.wake import WakeUps
-from routemaster.subscribe import subscribe
-from routemaster.worker.dispatcher import Dispatcher
-from tests.busses import event, give_token, publish
-from tests.e2e.receiver import Answer, Receiver, in_turn
+from tests.e2e.receiver import Answer, in_turn
 from tests.proxy import Proxy
-from tests.servers import RedisServer
-
-# Well below a lease (35 s): what comes back only with the end of one comes too late.
-PATIENCE_S = 20
-LOOPBACK = ip_network("127.0.0.0/8")
-
-
-@pytest.fixture
-def redis_server(shared_servers) -> RedisServer:
-    """One flavour is enough here: the scripts' own tests run on all of them."""
-    server: RedisServer = shared_servers(find_servers()[0])
-    server.reset()
-    return server
-
-
-@pytest.fixture
-def bus(settings) -> Iterator[Bus]:
-    made = assemble(settings)
-    give_token(made, "publisher")
-    yield made
-    made.link.close()
-
-
-@contextmanager
-def dispatching(settings: Settings) -> Iterator[Dispatcher]:
-    bus = assemble(settings)
-    courier = Courier(CourierRules(5, 2, True, [LOOPBACK]), bus.clock)
-    wake_ups = WakeUps(bus.link, bus.keys)
-    made = Dispatcher(bus, courier, wake_ups, "w", random.Random(1))
-    yield made
-    made.close()
-    courier.close()
-    wake_ups.close()
-    bus.link.close()
-
-
-@pytest.fixture
-def dispatcher(settings) -> Iterator[Dispatcher]:
-    with dispatching(settings) as made:
-        yield made
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    started = Receiver()
-    yield started
-    started.close()
-
-
-def follow(bus: Bus, name: str, receiver: Receiver, topic: str = "a") -> None:
-    body = {"topics": [topic], "callback": receiver.url, "uuid": name, "timeout": 0, "max": 1}
-    subscribe(bus, name, Subscription.parse(body, allow_http=True, allowed_networks=[LOOPBACK]))
-
-
-def publish_numbers(bus: Bus, *numbers: int, topic: str = "a") -> None:
-    publish(bus, "publisher", topic, json.dumps([event(n) for n in numbers]).encode())
-
-
-def step_until(dispatcher: Dispatcher, is_so: Callable[[], object]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline_s
-        dispatcher.step()
-
-
-def queued(bus: Bus, name: str) -> int:
-    return bus.subscribers.summaries([name])[0].queued
-
-
-def oldest_batch(bus: Bus, lane: str) -> str:
-    bid: bytes = bus.link.call("LINDEX", bus.keys.lane_batches_prefix + lane, 0)
-    return bus.keys.batch_prefix + bid.decode()
+from tests.worker.turns import (
+    dispatching,
+    follow,
+    oldest_batch,
+    publish_numbers,
+    queued,
+    step_until,
+    through,
+)  # fmt: skip
 
 
 def test_a_batch_that_vanished_is_passed_over(bus, dispatcher, receiver):
@@ -203,10 +123,6 @@ def test_without_wake_ups_it_still_delivers(bus, dispatcher, redis_server, recei
         finally:
             client.config_set("maxclients", usual)
     assert receiver.times == [1, 2]
-
-
-def through(proxy: Proxy, settings: Settings) -> Settings:
-    return replace(settings, redis_url=proxy.url)
 
 
 def test_what_was_dropped_is_told_until_a_delivery_that_says_so_succeeds(bus, dispatcher, receiver):
