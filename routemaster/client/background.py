@@ -50,8 +50,8 @@ class Lane:
 class BackgroundPublisher(Verbs):
     """Events of a topic go out in the order in which they came. When the bus is away they wait,
     up to `max_queued` of them; then publishing waits, `block` seconds at most, and raises
-    Unavailable. What the bus refuses, and what is left at the end, is told to `on_loss`, or else
-    logged and raised by the next flush() or close(). At exit, up to `exit_timeout` seconds are
+    Unavailable. What the bus refuses, and what is left at the end, is logged and told to `on_loss`;
+    without that, the next flush() or close() raises it. At exit, up to `exit_timeout` seconds are
     spent on sending what is left. After a fork the child begins empty: its parent sends the rest.
     """
 
@@ -76,7 +76,7 @@ class BackgroundPublisher(Verbs):
         _all.add(self)
 
     def _begin(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._lanes: dict[str, Lane] = {}
         self._turns: deque[str] = deque()  # topics with something to send
@@ -89,6 +89,7 @@ class BackgroundPublisher(Verbs):
         self._is_abandoned = False
         self._lost: list[tuple[str, dict[str, Any]]] = []
         self._lost_count = 0
+        self._untold: deque[NotSent] = deque()
         self._reason: BusError | None = None
 
     def __enter__(self) -> BackgroundPublisher:
@@ -173,6 +174,7 @@ class BackgroundPublisher(Verbs):
             thread.join(timeout_s + 0.5)
         with self._changed:
             self._abandon()
+        self._tell()
 
     def _abandon(self) -> None:
         """What was not sent in time is lost, and said to be."""
@@ -319,23 +321,33 @@ class BackgroundPublisher(Verbs):
         with self._changed:
             if not self._is_abandoned:
                 self._lose(topic, lines)
+        self._tell()
 
     def _lose(self, topic: str, lines: list[str]) -> None:
-        """Said at once; with the lock held, which on_loss may take again in its own thread."""
+        """With the lock held; who releases it calls _tell."""
         self._lanes[topic].settled += len(lines)
         self._queued -= len(lines)
-        self._changed.notify_all()
         events = [(topic, json.loads(line)) for line in lines]
-        loss = NotSent(len(events), events, self._reason)
-        if self._on_loss:
+        self._untold.append(NotSent(len(events), events, self._reason))
+        if self._on_loss is None:
+            self._lost_count += len(events)
+            self._lost += events[: max(0, KEPT_LOSSES - len(self._lost))]
+        self._changed.notify_all()
+
+    def _tell(self) -> None:
+        """Without the lock: on_loss may take its time, and publish."""
+        while True:
             try:
-                self._on_loss(loss)
+                loss = self._untold.popleft()
+            except IndexError:  # not asked for before: two threads may be here
                 return
+            topic = loss.events[0][0]
+            log.error("events were not sent count=%d topic=%s: %s", loss.count, topic, loss.reason)
+            try:
+                if self._on_loss:
+                    self._on_loss(loss)
             except Exception:
                 log.exception("on_loss failed")
-        log.error("events were not sent count=%d topic=%s: %s", len(events), topic, self._reason)
-        self._lost_count += len(events)
-        self._lost += events[: max(0, KEPT_LOSSES - len(self._lost))]
 
 
 _all: weakref.WeakSet[BackgroundPublisher] = weakref.WeakSet()

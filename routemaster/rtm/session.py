@@ -19,6 +19,9 @@ from routemaster.rtm.settings_file import resolve
 
 Row = Mapping[str, Any]
 
+# How much `data` an event may have is for the bus to say.
+MOST_DATA_BYTES = 1 << 20
+
 COLOURS = {
     "SUCCESS": "green", "QUEUED": "yellow", "RUNNING": "cyan", "ERROR": "red", "DROPPED": "red",
     "active": "green", "paused": "yellow", "disabled": "red",
@@ -70,7 +73,7 @@ def with_bus(command: Callable[..., None]) -> Callable[..., None]:
     def run(bus: str | None, token: str | None, as_json: bool, **rest: Any) -> None:
         url, found = resolve(bus, token)
         try:
-            client = Client(url, found)
+            client = Client(url, found, max_data_bytes=MOST_DATA_BYTES)
         except ValueError as problem:
             raise click.UsageError(str(problem)) from None
         with client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -130,6 +131,20 @@ def test_what_the_bus_refuses_is_told_and_the_rest_goes_on(client, root, topic):
     assert "MessagePack" in str(lost[0])
 
 
+def test_what_is_lost_may_be_published_elsewhere(bus, client, root, topic):
+    taken, mine = unique("taken"), topic
+    Client(bus.web.url, root.add_token(unique("owner"))).created(taken, url(1))
+
+    def publish_elsewhere(loss: NotSent) -> None:
+        for _, event in loss.events:
+            publisher.updated(mine, event["url"])
+
+    with BackgroundPublisher(client, on_loss=publish_elsewhere) as publisher:
+        publisher.updated(taken, url(1))
+        publisher.flush(20)
+        eventually(lambda: published(client, mine) == 1)
+
+
 def test_another_clients_topic_is_said_at_the_next_flush(bus, client, root, topic):
     owner = Client(bus.web.url, root.add_token(unique("owner")))
     owner.created(topic, url(1))
@@ -222,3 +237,29 @@ def test_ctrl_c_loses_nothing(bus, client, token, topic):
     done = python(code, bus.web.url, token, topic)
     assert "KeyboardInterrupt" in done.stderr
     assert published(client, topic) == 20
+
+
+def test_many_threads_and_a_bad_line_lose_and_double_nothing(
+    behind, client, gateway, receiver, topic
+):
+    client.subscribe([topic], receiver.url, "uuid", timeout=0, max=1000)
+    dice = random.Random(7)
+    acts = ["pass", LOSE, HANG_UP, Say(503), Say(429)]
+    gateway.script = lambda seen: dice.choices(acts, [5, 2, 1, 1, 1])[0]
+
+    def publish(thread: int) -> None:
+        for n in range(300):
+            publisher.updated(topic, url(thread), t=n)
+
+    with BackgroundPublisher(behind, linger=0, max_queued=100, exit_timeout=30) as publisher:
+        threads = [threading.Thread(target=publish, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    receiver.wait_for_events(1200)
+    times = defaultdict(list)
+    for delivery in receiver.deliveries:
+        for event in delivery.events:
+            times[event["url"]].append(event["t"])
+    assert times == {url(thread): list(range(300)) for thread in range(4)}

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -206,6 +207,27 @@ class TestListen:
         assert re.findall("-> (.*)", done.stderr) == ["500", "200"]
         assert receiver.times == [1, 2]
         assert receiver.deliveries[0].user == "me:x"
+
+
+def test_listens_to_a_real_bus_until_ctrl_c(as_client, topic, tmp_path):
+    rtm("pub", "noop", topic, "https://pub.example/0", *as_client)
+    log = tmp_path / "heard"
+    with log.open("wb") as out:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "routemaster.rtm", "listen", topic, *as_client],
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"},
+            stdout=out,
+            stderr=out,
+        )
+
+    def is_heard() -> bool:
+        rtm("pub", "updated", topic, "https://pub.example/1", *as_client)
+        return "update  https://pub.example/1" in log.read_text()
+
+    eventually(is_heard, log.read_text)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(20) == 0
+    assert "Traceback" not in log.read_text()
 
 
 class TestSettingsFile:
