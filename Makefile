@@ -8,11 +8,11 @@ UV_VERSION := 0.13.8
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help start test test-faults bench screenshots lock clean report mutants
+.PHONY: help start test test-faults bench screenshots lock clean report report-screenshots mutants
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' \
-	  | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+	  | while IFS='|' read -r name text; do printf '  make %-18s %s\n' "$$name" "$$text"; done
 
 start: $(VENV)/.runtime ## run the bus: web, worker and, if you have none, a Redis
 	@$(BIN)/python -m routemaster.start || { code=$$?; [ $$code -eq 130 ] || exit $$code; } # Ctrl-C
@@ -32,10 +32,14 @@ mutants: $(VENV)/.dev ## put bugs into a copy, one at a time, and see that the t
 report: $(VENV)/.dev ## make the reports, of the export or of demo data: var/report.html
 	@$(BIN)/python -m spark_jobs.make_report
 
+report-screenshots: $(VENV)/.dev ## pictures of the reports for the README, of demo data
+	@$(BIN)/python -m tests.spark_jobs.screenshots
+
 bench: $(VENV)/.dev ## measure publishing and delivering, each beside a baseline
 	$(BIN)/python -m bench.publish
 	$(BIN)/python -m bench.client
 	$(BIN)/python -m bench.delivery
+	$(BIN)/python -m bench.reports
 	$(BIN)/python -m bench.export
 
 screenshots: $(VENV)/.dev ## pictures of the dashboard for the README, of a bus with demo traffic

@@ -57,7 +57,10 @@ def runs(steps: DataFrame) -> DataFrame:
     """Steps without a delivery, one after another; the run's number is how many had one before."""
     in_order = Window.partitionBy("subscriber").orderBy("step")
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    after = in_order.rowsBetween(1, Window.unboundedFollowing)
+    # What comes after is looked at backwards: for a frame that ends with the partition Spark goes
+    # through all later rows for each row.
+    backwards = Window.partitionBy("subscriber").orderBy(F.desc("step"))
+    after = backwards.rowsBetween(Window.unboundedPreceding, -1)
     numbered = steps.withColumn(
         "run", F.coalesce(F.count_if(F.col("ok") > 0).over(before), F.lit(0))
     )

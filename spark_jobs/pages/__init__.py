@@ -18,9 +18,12 @@ from spark_jobs.reading import Export
 
 # Report -> its module here and its page's title, in the order of the page of all.
 PAGES = {
+    "health_report": ("health", "Health"),
+    "delivery_report": ("delivery", "Delivery"),
     "backlog_report": ("backlog", "What waits"),
-    "traffic_report": ("traffic", "Traffic and cost"),
     "slo_report": ("slo", "Objectives"),
+    "anomaly_report": ("anomaly", "What was unusual"),
+    "traffic_report": ("traffic", "Traffic and cost"),
 }
 
 

@@ -37,7 +37,8 @@ def pages(demo, spark):
 
 def incident(root, kind):
     found = json.loads((root / INCIDENTS_FILE).read_text())["incidents"]
-    return next(one for one in found if one["kind"] == kind)
+    # The newest: only some days are looked at for what is unusual.
+    return next(one for one in reversed(found) if one["kind"] == kind)
 
 
 def findings(text):
@@ -62,6 +63,26 @@ def test_losses_are_found_with_their_numbers(pages, demo):
     assert len(said) == 1
     for number in ("events", "first_seq", "last_seq"):
         assert f"{lost['numbers'][number]:,}" in said[0]
+
+
+@pytest.mark.slow
+def test_an_outage_is_told_from_its_beginning_to_its_end(pages, demo):
+    outage = incident(demo, "outage")
+    said = [text for text in findings(pages) if f"{outage['subscriber']} was failing" in text]
+    assert len(said) == 1
+    assert "from Fri 13 Nov 03:1" in said[0] and " to 04:2" in said[0]
+    assert f"{outage['numbers']['failed']} attempts failed" in said[0]
+    assert "all delivered by 04:2" in said[0]
+
+
+@pytest.mark.slow
+def test_unusual_traffic_is_found_and_who_was_quiet_raises_no_alarm(pages, demo):
+    said = findings(pages)
+    for kind in ("spike", "silence"):
+        topic = incident(demo, kind)["topic"]
+        assert any(f"topic {topic}: " in text for text in said), kind
+    quiet = "payments-search"
+    assert not [text for text in said if quiet in text and text.startswith(("Act", "Look"))]
 
 
 @pytest.mark.slow
