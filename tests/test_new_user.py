@@ -14,6 +14,7 @@ import venv
 from pathlib import Path
 
 import pytest
+import requests
 
 from routemaster.dotenv import load
 from tests.clients.alone import link
@@ -83,6 +84,17 @@ def snippet() -> str:
     return found[1]
 
 
+def in_the_dashboard(url: str, token: str, path: str) -> str:
+    """The page as somebody with that token sees it."""
+    with requests.Session() as browser:
+        form = browser.get(f"{url}/dashboard/sign-in").text
+        found = re.search(r'name="form_token" value="(\w+)"', form)
+        assert found
+        fields = {"token": token, "form_token": found[1]}
+        browser.post(f"{url}/dashboard/sign-in", fields, headers={"Origin": url})
+        return browser.get(f"{url}/dashboard{path}").text
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_a_new_user_publishes_and_receives(tmp_path, wheel):
@@ -116,3 +128,4 @@ def test_a_new_user_publishes_and_receives(tmp_path, wheel):
         kinds = re.findall(rf"^orders (\w+) {SUBJECT} \d+$", log.read_text(), re.M)
         assert sorted(kinds) == ["create", "update"]
         assert "SUCCESS" in shop.run("rtm", "ops", *as_mailer)
+        assert "success" in in_the_dashboard(url, tokens["mailer"], "/subscribers/mailer")
