@@ -10,6 +10,7 @@ from routemaster.domain.datasets import ATTEMPTS
 from routemaster.export.exporter import Exporter, said
 from routemaster.export.files import listing
 from routemaster.export.folder import Folder
+from routemaster.store.exports import Claim
 from tests.busses import follow
 from tests.export.drained import batches, dropped, once, published, rows, tried
 from tests.lua.calls import accepted
@@ -136,3 +137,39 @@ def test_a_folder_that_cannot_be_written_keeps_everything_in_redis(bus, tmp_path
     with pytest.raises(OSError):
         Exporter(bus, Folder.of(str(tmp_path / "file" / "below"))).turn()
     assert bus.link.call("XLEN", bus.keys.attempts) == 3
+
+
+def test_rows_that_another_exporter_published_cannot_be_claimed_again(bus, exporter, folder):
+    """It cut them otherwise, so that no file's range would lie within another's."""
+    tried(bus, 9)
+    slow = bus.exports.oldest("attempts", 8)
+    for size in (5, 4):
+        cut = bus.exports.oldest("attempts", size)
+        claim = Claim(cut[0].label, cut[-1].label)
+        assert bus.exports.claim("attempts", claim) == claim
+        assert bus.exports.done("attempts", claim)
+    assert bus.exports.claim("attempts", Claim(slow[0].label, slow[-1].label)) is None
+
+
+def test_a_claim_that_no_longer_stands_is_not_done(bus):
+    tried(bus, 2)
+    first, second = (Claim(row.label, row.label) for row in bus.exports.oldest("attempts", 2))
+    assert bus.exports.claim("attempts", first) == first
+    assert bus.exports.claim("attempts", second) == first
+    assert not bus.exports.done("attempts", second)
+    assert bus.link.call("XLEN", bus.keys.attempts) == 2
+
+
+def test_rows_of_a_restored_backup_that_were_cut_otherwise(bus, folder, monkeypatch):
+    tried(bus, 9)
+    saved = {key: bus.link.call("DUMP", key) for key in bus.link.call("KEYS", "*")}
+    tried(bus, 3, 9)
+    monkeypatch.setattr("routemaster.export.drain.MOST_ROWS", 6)
+    Exporter(bus, folder).turn()
+    monkeypatch.undo()
+    bus.link.call("FLUSHALL")
+    for key, value in saved.items():
+        bus.link.call("RESTORE", key, 0, value)
+    tried(bus, 2, 12)
+    Exporter(bus, folder).turn()
+    assert batches(folder) == once(14)
