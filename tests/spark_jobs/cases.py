@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from routemaster.domain.datasets import ATTEMPTS, COUNTERS, HEALTH
 from tests.spark_jobs.rows import START, Row, row
 
-# Each example is many cases and one Spark job. Not made smaller when it fails: that takes hundreds
+# One example is many cases and one Spark job. Not made smaller when it fails: that takes hundreds
 # of jobs, and the message names the case.
 FEW = settings(
-    max_examples=2,
+    max_examples=1,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),

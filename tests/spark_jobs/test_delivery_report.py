@@ -117,8 +117,8 @@ def rows_of(table):
 @cases.FEW
 @given(data=st.data())
 def test_every_number_is_the_oracles(frame, by, data):
-    attempts = cases.drawn(cases.attempts, 25, data.draw)
-    counters = cases.drawn(cases.counters, 25, data.draw)
+    attempts = cases.drawn(cases.attempts, 40, data.draw)
+    counters = cases.drawn(cases.counters, 40, data.draw)
     made = rows_of(report(frame(ATTEMPTS, attempts), frame(COUNTERS, counters), by=by))
     wanted = oracle(attempts, counters, by)
     assert made.keys() == wanted.keys()
