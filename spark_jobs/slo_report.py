@@ -32,6 +32,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
+
+if not __package__:  # spark-submit runs this file alone: let it find the others
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
