@@ -20,6 +20,7 @@ class Proxy:
         self._threads = [threading.Thread(target=self._accept)]
         self.exchanges: list[list[str]] = []
         self._lose_at: int | None = None
+        self.is_cut = False  # it listens, and whoever comes is shown the door
 
     @property
     def url(self) -> str:
@@ -80,7 +81,7 @@ class Proxy:
 
     def _pass_on(self, client: socket.socket, upstream: socket.socket) -> bool:
         commands, request = read(client, 1)
-        if not commands:
+        if not commands or self.is_cut:
             return False
         number = len(self.exchanges)
         self.exchanges.append([command[0].decode().upper() for command in commands])

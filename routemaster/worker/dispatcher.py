@@ -85,6 +85,8 @@ class Dispatcher:
         self._asked = False  # whether it carries a take, too
         self._repeat: tuple[str, int] | None = None  # a take whose reply was lost
         self._look_at_ms = 0
+        # While Redis is away or refuses. Who is refused at once must not ask again at once.
+        self._quiet_until_ms = 0
         self._redis_ahead_ms = 0  # Redis' clock minus our monotonic one
 
     @property
@@ -98,8 +100,9 @@ class Dispatcher:
             self._return_ahead()
         try:
             self._tell()
-            self._renew()
-            self._listen()  # last: what it does not hear, it still sees when it looks
+            if self._now_ms() >= self._quiet_until_ms:
+                self._renew()
+                self._listen()  # last: what it does not hear, it still sees when it looks
         except StoreUnavailable as error:
             self._wait_for_store(error)
         ended, readable = self._courier.wait(self._pause_ms() / 1000)
@@ -121,6 +124,7 @@ class Dispatcher:
             self._owe_nack(lease, 0, attempted=False)
         self._held.clear()
         if self._owed:
+            self._quiet_until_ms = 0  # there is no later
             self._tell()
             self._answered()
 
@@ -143,11 +147,11 @@ class Dispatcher:
         if self._talk.is_open:
             until_ms = self._answer_by_ms
         elif self._owed:
-            return STORE_DOWN_MS
+            until_ms = self._quiet_until_ms
         elif not self._taking:
             until_ms = now_ms + LOOK_MS
         elif self._wanted() > 0:
-            until_ms = self._look_at_ms
+            until_ms = max(self._look_at_ms, self._quiet_until_ms)
         else:  # the next to be called slow makes room
             until_ms = (self._prompt() or [now_ms])[-1] + SLOW_MS
         if self._ahead:
@@ -201,6 +205,8 @@ class Dispatcher:
             if now_ms >= self._answer_by_ms:
                 self._break_off()
                 raise StoreUnavailable("not answering")
+            return
+        if now_ms < self._quiet_until_ms:
             return
         calls = list(self._owed)
         taking = self._taking and self._wanted() > 0 and now_ms >= self._look_at_ms
@@ -259,7 +265,7 @@ class Dispatcher:
 
     def _wait_for_store(self, error: StoreUnavailable) -> None:
         log.warning("store unavailable reason=%s", error.reason)
-        self._look_at_ms = self._now_ms() + STORE_DOWN_MS
+        self._quiet_until_ms = self._look_at_ms = self._now_ms() + STORE_DOWN_MS
 
     def _keep_owing(self, replies: list[Reply]) -> None:
         """Forgets what Redis has done. What it could not do now is said again."""
@@ -274,6 +280,8 @@ class Dispatcher:
                 log.error("refused reason=%s", reply.reason)
             else:
                 refused.append(call)
+        if refused:
+            self._quiet_until_ms = self._now_ms() + STORE_DOWN_MS
         self._owed = refused + self._owed
 
     def _begin(self, found: Taken) -> None:

@@ -103,6 +103,7 @@ class Cluster:
             if worker.has_ended:
                 found.append("a worker died that nobody killed")
             else:
+                worker.wait_until_up()  # it may have been replaced a moment ago
                 worker.send(signal.SIGTERM)
                 if worker.wait() != 0:
                     found.append("a worker ended with an error")

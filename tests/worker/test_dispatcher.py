@@ -148,3 +148,31 @@ def test_a_new_event_tells_of_a_lane_that_was_dropped_whole(bus, dispatcher, rec
     step_until(dispatcher, lambda: queued(bus, "s") == 0)
     [delivery] = receiver.deliveries
     assert (delivery.times, delivery.headers["routemaster-dropped"]) == ([3], "1-2")
+
+
+@pytest.mark.parametrize("reachable", [True, False], ids=["refused", "gone"])
+def test_what_redis_does_not_take_now_is_said_again_in_peace(
+    bus, settings, redis_server, receiver, reachable
+):
+    """Not as fast as it is refused: Redis is in trouble already."""
+    gate = receiver.gate()
+    receiver.script = in_turn(Answer(gate=gate))
+    follow(bus, "s", receiver)
+    publish_numbers(bus, 1, 2)
+    with Proxy(redis_server.port) as proxy, dispatching(through(proxy, settings)) as dispatcher:
+        step_until(dispatcher, lambda: receiver.deliveries)
+        with redis_server.client() as client:
+            client.config_set("min-replicas-to-write", "1")
+            try:
+                proxy.is_cut = not reachable
+                gate.set()
+                turns, until_ms = 0, bus.clock.mono_ms() + 1000
+                while bus.clock.mono_ms() < until_ms:
+                    dispatcher.step()
+                    turns += 1
+            finally:
+                client.config_set("min-replicas-to-write", "0")
+            proxy.is_cut = False
+        step_until(dispatcher, lambda: queued(bus, "s") == 0)
+    assert turns < 60
+    assert receiver.times == [1, 2]
