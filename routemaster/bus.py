@@ -30,6 +30,10 @@ from routemaster.store.topics import TopicStore
 from routemaster.store.traffic import TrafficStore
 from routemaster.store.workers import WorkerStore
 
+# One in so many of Redis' bytes may be rows of one kind that wait for the export. A row of attempts
+# was measured at 120 bytes; long names make it larger.
+EXPORT_SHARE, ROW_BYTES = 20, 200
+
 
 @dataclass(frozen=True, slots=True)
 class Bus:
@@ -64,13 +68,22 @@ def is_exporting(settings: Settings) -> bool:
     return settings.export_url is not None and find_spec("pyarrow") is not None
 
 
+def export_backlog(settings: Settings) -> int:
+    """Rows of each kind that may wait: fewer in a small Redis, because events are worth more than
+    what is told of them."""
+    if not is_exporting(settings):
+        return 0
+    share = settings.redis_max_mem_bytes // EXPORT_SHARE // ROW_BYTES
+    return max(1, min(settings.export_backlog, share))
+
+
 def assemble(settings: Settings, clock: Clock | None = None) -> Bus:
     clock = clock or SystemClock()
     link = Link(settings.redis_address, settings.redis_timeout_s)
     keys = Keys(settings.namespace)
     directory = Directory(link, keys)
     topics = TopicStore(link, keys)
-    backlog = settings.export_backlog if is_exporting(settings) else 0
+    backlog = export_backlog(settings)
     limits = Limits(settings.operations_max, backlog)
     events = EventStore(link, keys, settings.max_lanes, backlog)
     digest_auth = DigestAuth(REALM, settings.root_key, clock) if settings.digest_auth else None

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from routemaster import dotenv
+from routemaster.bus import export_backlog
 from routemaster.errors import SettingsError
 from routemaster.redis_address import SOCKET_PATH_MAX_BYTES, mask_url, socket_path
 from routemaster.settings import SETTINGS, STARTED_BY_US, Settings, unknown_names
@@ -307,3 +308,45 @@ def test_of_two_first_starts_the_second_finds_the_first_ones_key(tmp_path):
             second.wait(0.5)
         first.write("export ROUTEMASTER_ROOT_KEY=of-the-first\n")
     assert second.communicate(timeout=30)[0] == "of-the-first\n"
+
+
+def test_the_export_is_beside_the_data_and_off_in_production():
+    assert Settings.from_env(DEV).export_url == str(Path.cwd() / "var" / "export")
+    assert Settings.from_env(DEV | {"ROUTEMASTER_DATA_DIR": "/d"}).export_url == "/d/export"
+    assert Settings.from_env(DEV | {"ROUTEMASTER_EXPORT_URL": "none"}).export_url is None
+    assert Settings.from_env(PROD).export_url is None
+    assert Settings.from_env(PROD | {"ROUTEMASTER_EXPORT_URL": "x/y"}).export_url == str(
+        Path.cwd() / "x" / "y"
+    )
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://b/p", "gs://b", "hdfs://h:8020/p", "file:///x", "abfs://c/p"]
+)
+def test_urls_of_the_export(url):
+    assert Settings.from_env(DEV | {"ROUTEMASTER_EXPORT_URL": url}).export_url == url
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://KEY:s3cret@h/", "s3://", "file://", "http://[s3cret/", "s3:///"]
+)
+def test_other_urls_of_the_export_are_refused_without_showing_them(url):
+    (problem,) = problems(DEV | {"ROUTEMASTER_EXPORT_URL": url})
+    assert problem.startswith("ROUTEMASTER_EXPORT_URL must be")
+    assert "s3cret" not in problem
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["s3://KEY:s3cret@b/p", "abfs://c/p?account_key=s3cret", "s3://b/p?a=1&session_token=s3cret"],
+)
+def test_secrets_in_the_url_of_the_export_are_masked(url):
+    settings = Settings.from_env(DEV | {"ROUTEMASTER_EXPORT_URL": url})
+    assert "s3cret" not in repr(settings) and "***" in repr(settings)
+
+
+def test_a_small_redis_keeps_fewer_rows_for_the_export():
+    small = DEV | {"ROUTEMASTER_REDIS_MAX_MEM": "40m"}
+    assert export_backlog(Settings.from_env(DEV)) == 200_000
+    assert export_backlog(Settings.from_env(small)) == 40 * 1024**2 // 20 // 200
+    assert export_backlog(Settings.from_env(DEV | {"ROUTEMASTER_EXPORT_URL": "none"})) == 0
