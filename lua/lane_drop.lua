@@ -79,7 +79,7 @@ end
 
 -- Neighbours make one range; where events were dropped before, a range ends.
 local ranges, events = {}, 0
-local current = redis.call('HGET', k.lane .. lane_id, 'cur')
+local lane = redis.call('HMGET', k.lane .. lane_id, 'cur', 'seq')
 for i = 1, #bids do
   local key = k.batch .. bids[i]
   local count = batch_events(key)
@@ -100,8 +100,8 @@ for i = 1, #bids do
       ranges[#ranges + 1] = { first = first, last = first + count - 1 }
     end
   end
-  if bids[i] == current then
-    close_current(k.lane .. lane_id, count)
+  if bids[i] == lane[1] then
+    close_current(k.lane .. lane_id, tonumber(lane[2]) or 0, count)
   end
   events = events + count
   redis.call('UNLINK', key)

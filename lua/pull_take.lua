@@ -60,8 +60,8 @@ local function give(job, fence, lane_id)
   -- With both brackets and a comma between each two.
   redis.call('HSET', k.leases, job, pull_lease(fence, name, lease_id, now, bytes + 1))
   redis.call('ZADD', k.pending, until_ms, job)
-  return { digits(now), 'taken', until_ms, { job, fence, bid, items,
-    receiver_of(k, name, now), dropped } }
+  local receiver = receiver_of(k, name, now)
+  return { digits(now), 'taken', until_ms, { job, fence, bid, items, receiver, dropped } }
 end
 
 if ARGV[5] == '1' and active > 0 then

@@ -64,30 +64,33 @@ if lane_id == '' then
   return { 1, '' }
 end
 
+-- Reading refuses a wrong type as well.
 local subscriber = subscriber_of(lane_id)
 local head = redis.call('LINDEX', k.batches .. lane_id, 0)
-must_be('hash', KEYS[8], KEYS[9], KEYS[10], k.lane .. lane_id)
+local told = tonumber(redis.call('HGET', k.lane .. lane_id, 'told'))
+local gauge_events = tonumber(redis.call('HGET', KEYS[8], subscriber)) or 0
+local gauge_batches = tonumber(redis.call('HGET', KEYS[9], subscriber)) or 0
 must_be('zset', k.scheduled, k.lanes .. subscriber)
 check_subscriber(k, subscriber)
 check_attempt(attempt, KEYS[17] .. subscriber, KEYS[18], KEYS[10])
 
 -- The audit forgets a batch that vanished, also while it is held: then there is nothing to remove.
+local count, events = {}, 0
 if head == bid then
-  local events = batch_events(k.batch .. head)
+  events = batch_events(k.batch .. head)
   local created = events > 0 and tonumber(redis.call('LINDEX', k.batch .. head, 1)) or now
-  if events > 0 then -- else nothing was sent
-    forget_told(k.lane .. lane_id)
+  if events > 0 and told then -- else nothing was sent
+    forget_told(k.lane .. lane_id, told)
   end
   redis.call('LPOP', k.batches .. lane_id)
   redis.call('UNLINK', k.batch .. head)
-  add_to_fields(KEYS[8], { [subscriber] = -events })
-  add_to_fields(KEYS[9], { [subscriber] = -1 })
-  add_to_fields(KEYS[10], { ['events.delivered,subscriber=' .. subscriber] = events,
-    ['delivery.latency,subscriber=' .. subscriber] = math.max(0, now - created) })
-  add_to_fields(k.subscriber .. subscriber, { sent = events })
+  redis.call('HSET', KEYS[8], subscriber, digits(gauge_events - events))
+  redis.call('HSET', KEYS[9], subscriber, digits(gauge_batches - 1))
+  count['events.delivered,subscriber=' .. subscriber] = events
+  count['delivery.latency,subscriber=' .. subscriber] = math.max(0, now - created)
 end
-attempted(k.subscriber .. subscriber, points, now, false)
-note_attempt(attempt, KEYS[17] .. subscriber, KEYS[18], KEYS[10], subscriber)
+attempted(k.subscriber .. subscriber, points, now, false, events)
+add_to_fields(KEYS[10], note_attempt(attempt, KEYS[17] .. subscriber, KEYS[18], count, subscriber))
 leave_state(k, job, 'p', lane_id)
 local due = settle(k, job, lane_id, now)
 if due then

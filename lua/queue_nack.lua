@@ -79,7 +79,7 @@ if subscriber then
     end
     attempted(k.subscriber .. subscriber, -points, now, true)
   end
-  note_attempt(attempt, KEYS[14] .. subscriber, KEYS[15], KEYS[13], subscriber)
+  add_to_fields(KEYS[13], note_attempt(attempt, KEYS[14] .. subscriber, KEYS[15], {}, subscriber))
   if attempt.outcome == 'gone' then
     -- Here and not in a call of its own: the lane must not be taken in between.
     redis.call('HSET', k.subscriber .. subscriber, 'state', 'disabled')

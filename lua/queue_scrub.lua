@@ -78,8 +78,9 @@ local function note_expiry(lane_id, pull)
     exported = cmsgpack.pack({ subscriber, unpack(row) })
   end
   row[14] = ''
-  note_attempt(attempt_of(cmsgpack.pack(row), exported, 'failed', math.max(0, now - pull.taken),
-    history, stream), operations, KEYS[14], KEYS[12], subscriber)
+  local attempt = attempt_of(cmsgpack.pack(row), exported, 'failed', math.max(0, now - pull.taken),
+    history, stream)
+  add_to_fields(KEYS[12], note_attempt(attempt, operations, KEYS[14], {}, subscriber))
 end
 
 -- Backwards, so that the one that expired first stands at the very head.

@@ -74,12 +74,12 @@ for i = 1, #due do
   end
 end
 
-local function loaded(job, fence, lane_id)
+local function loaded(job, fence, lane_id, receiver)
   if lane_id == '' then
     return { job, fence, '', {}, {}, '' }
   end
   local bid, items, dropped = open_batch(k, lane_id)
-  return { job, fence, bid, items, receiver_of(k, subscriber_of(lane_id), now), dropped }
+  return { job, fence, bid, items, receiver, dropped }
 end
 
 local reply = { digits(now), '' }
@@ -91,7 +91,9 @@ if ARGV[7] == '1' then
     local fence, whose, which = string.match(lease, '^(%d+) (%S+) (%S+)$')
     local known = redis.call('HGET', k.index, held[i])
     if whose == worker and which == lease_id and known and is_sound(string.sub(known, 2)) then
-      reply[#reply + 1] = loaded(held[i], fence, string.sub(known, 2))
+      local lane_id = string.sub(known, 2)
+      local receiver = lane_id ~= '' and receiver_of(k, subscriber_of(lane_id), now)
+      reply[#reply + 1] = loaded(held[i], fence, lane_id, receiver)
     end
   end
 end
@@ -104,10 +106,13 @@ while #reply - 2 < most do
   local known = redis.call('HGET', k.index, job)
   local lane_id = known and string.sub(known, 2) or ''
   local subscriber = subscriber_of(lane_id)
-  local sound = is_sound(lane_id)
+  local sound, receiver, served = is_sound(lane_id), nil, true
+  if sound and subscriber then
+    receiver, served = receiver_of(k, subscriber, now)
+  end
   if not sound then
     set_aside(job, lane_id)
-  elseif subscriber and not is_served(k, subscriber) then -- paused while it stood in line
+  elseif not served then -- paused while it stood in line
     redis.call('RPUSH', k.waiting .. subscriber, job)
     redis.call('HSET', k.index, job, 'w' .. lane_id)
     release(k, subscriber)
@@ -116,7 +121,7 @@ while #reply - 2 < most do
     redis.call('ZADD', k.pending, digits(now + lease_ms), job)
     redis.call('HSET', k.leases, job, fence .. ' ' .. worker .. ' ' .. lease_id)
     redis.call('HSET', k.index, job, 'p' .. lane_id)
-    reply[#reply + 1] = loaded(job, fence, lane_id)
+    reply[#reply + 1] = loaded(job, fence, lane_id, receiver)
   end
 end
 

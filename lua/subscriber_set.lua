@@ -97,7 +97,7 @@ redis.call('HSET', KEYS[5], unpack(fields))
 if redis.call('HGET', KEYS[5], 'state') == 'disabled' then
   redis.call('HSET', KEYS[5], 'state', 'active')
 end
-admit(k, name) -- more concurrency, or being active again, lets more of its lanes in
+admit(k, name, 0) -- more concurrency, or being active again, lets more of its lanes in
 bump(KEYS[1], KEYS[2], changed)
 tell_changed(ARGV[8], name)
 redis.call('PUBLISH', ARGV[8], digits(now))

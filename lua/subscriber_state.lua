@@ -29,7 +29,7 @@ if redis.call('EXISTS', k.subscriber .. name) == 0 then
   return 0
 end
 redis.call('HSET', k.subscriber .. name, 'state', state)
-admit(k, name)
+admit(k, name, 0)
 tell_changed(ARGV[4], name)
 redis.call('PUBLISH', ARGV[4], digits(now))
 return 1

@@ -22,8 +22,9 @@ local function check_attempt(attempt, history, stream, counters)
 end
 
 local function keep_history(key, row, most)
-  redis.call('RPUSH', key, row)
-  redis.call('LTRIM', key, digits(-most), -1)
+  if redis.call('RPUSH', key, row) > most then
+    redis.call('LTRIM', key, digits(-most), -1)
+  end
   redis.call('PEXPIRE', key, HISTORY_MS)
 end
 
@@ -35,17 +36,19 @@ local function cut_stream(stream, most, name, count)
   end
 end
 
-local function note_attempt(attempt, history, stream, counters, subscriber)
+-- count  field of `counters` -> to add, by the caller: what this counts is put in
+local function note_attempt(attempt, history, stream, count, subscriber)
   if attempt.history_row == '' then
-    return
+    return count
   end
   keep_history(history, attempt.history_row, attempt.history_max)
   local tag = 'subscriber=' .. subscriber
-  local count = { ['delivery.attempts,outcome=' .. attempt.outcome .. ',' .. tag] = 1,
-    ['delivery.time,' .. tag] = attempt.took, ['delivery.time2,' .. tag] = attempt.took ^ 2 }
+  count['delivery.attempts,outcome=' .. attempt.outcome .. ',' .. tag] = 1
+  count['delivery.time,' .. tag] = attempt.took
+  count['delivery.time2,' .. tag] = attempt.took ^ 2
   if attempt.stream_row ~= '' then
     redis.call('XADD', stream, '*', 'a', attempt.stream_row)
     cut_stream(stream, attempt.stream_max, 'attempts', count)
   end
-  add_to_fields(counters, count)
+  return count
 end

@@ -23,54 +23,52 @@ local function tell_changed(channel, subscriber)
   redis.call('PUBLISH', channel, 's:' .. subscriber)
 end
 
--- Workers serve who is active and has a callback.
-local function is_served(k, subscriber)
-  local config = redis.call('HMGET', k.subscriber .. subscriber, 'state', 'callback')
-  return (config[1] or 'active') == 'active' and config[2] ~= ''
-end
-
 -- Lets a subscriber's due lanes into instant, in their turn, as far as its concurrency
 -- allows. A paused or disabled subscriber has no slots: its lanes keep waiting. Who has no
 -- callback takes them out of the list itself, and hears of them on a channel of the list's name.
--- k  keys: instant, index, active, waiting (prefix), subscriber (prefix)
-local function admit(k, subscriber)
+-- k      keys: instant, index, active, waiting (prefix), subscriber (prefix)
+-- freed  slots that are free again
+-- job, lane_id  one that has come due just now, and has its turn after those that wait; or nil
+local function admit(k, subscriber, freed, job, lane_id)
+  local waiting = k.waiting .. subscriber
   local config = redis.call('HMGET', k.subscriber .. subscriber, 'concurrency', 'state', 'callback')
   local slots = tonumber(config[1]) or 0
   if config[2] and config[2] ~= 'active' then
     slots = 0
   end
   local was = tonumber(redis.call('HGET', k.active, subscriber)) or 0
-  local active = was
-  if config[3] == '' then
-    if active < slots and redis.call('EXISTS', k.waiting .. subscriber) == 1 then
-      redis.call('PUBLISH', k.waiting .. subscriber, '')
+  local active = math.max(0, was - freed)
+  local pulls = config[3] == ''
+  while active < slots and not pulls do
+    local first = redis.call('LPOP', waiting)
+    local first_lane = first and string.sub(redis.call('HGET', k.index, first) or 'w', 2)
+    if not first then
+      first, first_lane, job = job, lane_id, nil
     end
-    return
-  end
-  while active < slots do
-    local job = redis.call('LPOP', k.waiting .. subscriber)
-    if not job then
+    if not first then
       break
     end
-    local lane_id = string.sub(redis.call('HGET', k.index, job) or 'w', 2)
-    redis.call('RPUSH', k.instant, job)
-    redis.call('HSET', k.index, job, 'i' .. lane_id)
+    redis.call('RPUSH', k.instant, first)
+    redis.call('HSET', k.index, first, 'i' .. first_lane)
     active = active + 1
   end
-  if active ~= was then
+  if job then
+    redis.call('RPUSH', waiting, job)
+    redis.call('HSET', k.index, job, 'w' .. lane_id)
+  end
+  if active == 0 and was > 0 then
+    redis.call('HDEL', k.active, subscriber)
+  elseif active ~= was then
     redis.call('HSET', k.active, subscriber, active)
+  end
+  if pulls and active < slots and redis.call('EXISTS', waiting) == 1 then
+    redis.call('PUBLISH', waiting, '')
   end
 end
 
 -- A slot of the subscriber is free again: the next waiting lane has it.
 local function release(k, subscriber)
-  local active = tonumber(redis.call('HGET', k.active, subscriber)) or 0
-  if active > 1 then
-    redis.call('HSET', k.active, subscriber, active - 1)
-  else
-    redis.call('HDEL', k.active, subscriber)
-  end
-  admit(k, subscriber)
+  admit(k, subscriber, 1)
 end
 
 -- A job has come due: to the tail of instant, or of its subscriber's own list.
@@ -78,12 +76,9 @@ local function make_due(k, job, lane_id)
   if lane_id == '' then
     redis.call('RPUSH', k.instant, job)
     redis.call('HSET', k.index, job, 'i')
-    return
+  else
+    admit(k, subscriber_of(lane_id), 0, job, lane_id)
   end
-  local subscriber = subscriber_of(lane_id)
-  redis.call('RPUSH', k.waiting .. subscriber, job)
-  redis.call('HSET', k.index, job, 'w' .. lane_id)
-  admit(k, subscriber)
 end
 
 -- Takes a job out of whichever state it is in; the index entry is the caller's.

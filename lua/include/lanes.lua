@@ -19,8 +19,7 @@ local function batch_events(key)
 end
 
 -- No more events go into the current batch: the next event starts a new one.
-local function close_current(lane_key, events)
-  local seq = tonumber(redis.call('HGET', lane_key, 'seq')) or 0
+local function close_current(lane_key, seq, events)
   redis.call('HSET', lane_key, 'seq', string.format('%.0f', seq + events))
   redis.call('HDEL', lane_key, 'cur')
 end

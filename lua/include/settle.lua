@@ -36,8 +36,8 @@ local function settle(k, job, lane_id, now)
     redis.call('ZADD', k.scheduled, digits(due), job)
     redis.call('HSET', k.index, job, 's' .. lane_id)
   else
-    redis.call('RPUSH', k.waiting .. subscriber, job)
-    redis.call('HSET', k.index, job, 'w' .. lane_id)
+    admit(k, subscriber, 1, job, lane_id)
+    return due
   end
   release(k, subscriber)
   return due

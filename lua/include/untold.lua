@@ -42,11 +42,7 @@ local function add_untold(lane_key, ranges)
 end
 
 -- What its holder was told when it took the batch is known now. More may have been dropped since.
-local function forget_told(lane_key)
-  local told = tonumber(redis.call('HGET', lane_key, 'told'))
-  if not told then
-    return
-  end
+local function forget_told(lane_key, told)
   local left = {}
   for _, range in ipairs(untold_of(lane_key)) do
     if range.last > told then
