@@ -241,6 +241,7 @@ def history(running):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)  # axe looks at every element of every page
 def test_no_page_has_a_serious_problem_of_accessibility(person, mailer, receiver, topic, history):
     if axe.why_not():
         absent(axe.why_not())
