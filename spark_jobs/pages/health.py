@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from routemaster.domain.datasets import ATTEMPTS, GAUGES, HEALTH
-from spark_jobs.health_report import report
 from spark_jobs.html import words
 from spark_jobs.html.lines import Mark
 from spark_jobs.html.markup import Safe
@@ -20,6 +19,7 @@ from spark_jobs.html.timelines import Timeline, timelines
 from spark_jobs.outages import find_outages
 from spark_jobs.pages.days import Days
 from spark_jobs.pages.rows import Row, collect, ms, of_each, one, only
+from spark_jobs.ranking import rank
 from spark_jobs.reading import Export
 from spark_jobs.trajectory import by_period
 
@@ -33,8 +33,9 @@ MANY_OUTAGES = 5
 
 def section(export: Export, days: Days, options: Namespace) -> Section:
     attempts, health, gauges = (export.read(each) for each in (ATTEMPTS, HEALTH, GAUGES))
-    ranking = report(attempts, health, gauges).persist()
     outages = find_outages(attempts, gauges).persist()
+    # As health_report.report does, but looking for outages once.
+    ranking = rank(attempts, health, outages).persist()
     try:
         return _section(ranking, outages, by_period(health, days.by), days)
     finally:

@@ -29,10 +29,23 @@ def demo(tmp_path_factory):
     return root
 
 
+# Many small queries: compiling each, and planning it anew at every stage, takes most of their time.
+QUICK = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
 @pytest.fixture(scope="module")
 def pages(demo, spark):
     """The page of all once, because it is what takes the time."""
-    return all_reports.make_page(Export(spark, str(demo)), Namespace())
+    before = {name: spark.conf.get(name) for name in QUICK}
+    for name, value in QUICK.items():
+        spark.conf.set(name, value)
+    yield all_reports.make_page(Export(spark, str(demo)), Namespace())
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 def incident(root, kind):
