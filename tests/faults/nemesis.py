@@ -30,15 +30,17 @@ Nemesis = Callable[[Cluster, Traffic], None]
 SPRING_WITHIN_S = 30
 
 
-def worker_killed_at(script: str, when: str) -> Nemesis:
+def worker_killed_at(script: str, when: str, slot: int | None = None) -> Nemesis:
+    """Any worker, or that of the slot."""
+
     def act(cluster: Cluster, traffic: Traffic) -> None:
-        slot = cluster.dice.randrange(len(cluster.workers))
+        victim = cluster.dice.randrange(len(cluster.workers)) if slot is None else slot
         with Faulty(cluster, f"worker killed {when} {script}"):
-            trap = Trap(script, when, lambda: cluster.kill_worker(slot))
-            cluster.proxies[slot].set(trap)
+            trap = Trap(script, when, lambda: cluster.kill_worker(victim))
+            cluster.proxies[victim].set(trap)
             assert trap.has_sprung.wait(SPRING_WITHIN_S), f"nobody called {script}"
-            cluster.workers[slot].wait()
-            cluster.replace_worker(slot)
+            cluster.workers[victim].wait()
+            cluster.replace_worker(victim)
 
     return act
 

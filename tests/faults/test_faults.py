@@ -62,7 +62,9 @@ def test_the_way_to_redis_is_bad():
 
 
 def test_clocks_that_are_an_hour_wrong():
-    run(seed_of_now(), [nemesis.worker_killed, nemesis.worker_frozen], clocks_h=(1, -1))
+    """Each dies with a batch in its hands, whose lease must end when it should."""
+    deaths = [nemesis.worker_killed_at("queue_ack", "before", slot) for slot in (0, 1)]
+    run(seed_of_now(), [*deaths, nemesis.worker_frozen], clocks_h=(1, -1))
 
 
 def test_restarted_one_after_the_other():
