@@ -11,8 +11,8 @@
   growth_per_second      of the waiting events; negative while they drain
   added_per_second, drained_per_second     events in, and events delivered or dropped
 Not counted: an hour without a look has no row, and what came and went in it counts in the next
-row. Peaks between two looks are not seen. What a queue held when it was unsubscribed is neither
-delivered nor dropped.
+row; before the first row, not at all. Peaks between two looks are not seen. What a queue held when
+it was unsubscribed is neither delivered nor dropped.
 
 `forecast`: a row is a subscriber whose queue was looked at in the last `lookback_seconds`.
   subscriber, at, events, batches, age_seconds     its last look
@@ -85,13 +85,12 @@ def depth(gauges: DataFrame, counters: DataFrame, bucket: str = "hour") -> DataF
     by_time = Window.partitionBy("subscriber").orderBy("start")
     since = F.coalesce(F.lag("last_at").over(by_time), F.col("first_at"))
     grown_from = F.coalesce(F.lag("events_last").over(by_time), F.col("events_first"))
-    rows = (
-        rows.withColumn("seconds", seconds("last_at") - seconds(since))
-        .withColumn("grown", F.col("events_last") - grown_from)
-        .join(_flows(counters, bucket), ["subscriber", "start"], how="left")
+    rows = rows.withColumn("seconds", seconds("last_at") - seconds(since)).withColumn(
+        "grown", F.col("events_last") - grown_from
     )
+    rows = _with_flows(rows, _flows(counters, bucket))
     drained = F.col("delivered") + F.col("dropped")
-    return rows.fillna(0, list(FLOWS.values())).select(
+    return rows.select(
         "subscriber",
         "start",
         "samples",
@@ -248,6 +247,23 @@ def _flows(counters: DataFrame, bucket: str) -> DataFrame:
             for name, column in FLOWS.items()
         )
     )
+
+
+def _with_flows(looked: DataFrame, flows: DataFrame) -> DataFrame:
+    """What flowed in periods without a look counts in the next row, as its seconds do."""
+    by_time = Window.partitionBy("subscriber").orderBy("start")
+    so_far = by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    periods = looked.join(flows, ["subscriber", "start"], how="full").fillna(
+        0, list(FLOWS.values())
+    )
+    sums = {f"{flow}_so_far": F.sum(flow).over(so_far) for flow in FLOWS.values()}
+    rows = periods.withColumns(sums).where(F.col("samples").isNotNull())
+
+    def since_row_before(flow: str) -> Column:
+        here = F.col(f"{flow}_so_far")
+        return here - F.coalesce(F.lag(here).over(by_time), here - F.col(flow))
+
+    return rows.withColumns({flow: since_row_before(flow) for flow in FLOWS.values()})
 
 
 def _per_second(amount: Column) -> Column:

@@ -47,6 +47,5 @@ def frame(spark) -> Frame:
 def pytest_collection_modifyitems(items):
     """The first of them waits for the session to start, on a busy machine half a minute."""
     for item in items:
-        is_ours = "spark" in getattr(item, "fixturenames", ())
-        if is_ours and not item.get_closest_marker("timeout"):
+        if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(240))

@@ -20,6 +20,7 @@ from spark_jobs.backlog_report import (
     memory,
 )
 from tests.spark_jobs.oracle import (
+    LENGTHS,
     TIMES,
     all_of,
     assert_same,
@@ -87,6 +88,13 @@ def last(looks, name):
     return looks[-1][1].get(name)
 
 
+def periods(look_before, start, bucket):
+    """Those that a row tells of: its own, and those without a look since the row before."""
+    first = start_of(look_before[0], bucket)
+    count = (start - first) // LENGTHS[bucket]
+    return [start - n * LENGTHS[bucket] for n in range(count or 1)]
+
+
 def expected_depth(gauges, counters, bucket):
     grown = increases(counters, bucket)
     rows = []
@@ -97,7 +105,12 @@ def expected_depth(gauges, counters, bucket):
             mine = [look for look in looks if start_of(look[0], bucket) == start]
             begin = before or mine[0]
             seconds = (mine[-1][0] - begin[0]).total_seconds()
-            flows = {flow: grown.get((name, subscriber, start), 0) for name, flow in FLOWS.items()}
+            flows = {
+                flow: sum(
+                    grown.get((name, subscriber, one), 0) for one in periods(begin, start, bucket)
+                )
+                for name, flow in FLOWS.items()
+            }
             change = mine[-1][1]["events"] - begin[1]["events"]
 
             def rate(amount, seconds=seconds):
