@@ -17,8 +17,7 @@ local function check_subscriber(k, subscriber)
   must_be('list', k.waiting .. subscriber)
 end
 
--- Workers that took batches ahead give them back: the answer to who changed a subscription is sent
--- after this message.
+-- Workers that took batches ahead give them back, before the change is answered.
 local function tell_changed(channel, subscriber)
   redis.call('PUBLISH', channel, 's:' .. subscriber)
 end

@@ -112,7 +112,7 @@ class Courier:
         self._selector.unregister(fd)
 
     def send(self, key: Hashable, message: Message) -> None:
-        curl = self._idle.pop() if self._idle else pycurl.Curl()
+        curl = self._idle.pop() if self._idle else self._handle()
         transfer = Transfer(key, curl)
         self._prepare(curl, transfer, message)
         self._transfers[curl] = transfer
@@ -138,14 +138,10 @@ class Courier:
         self._multi.close()
         self._selector.close()
 
-    def _prepare(self, curl: Any, transfer: Transfer, message: Message) -> None:
-        rules = self._rules
-        curl.reset()  # keeps connections, DNS and TLS sessions
-        curl.setopt(pycurl.URL, message.url)
+    def _handle(self) -> Any:
+        """With all that is the same for every transfer. It is used again and again."""
+        rules, curl = self._rules, pycurl.Curl()
         curl.setopt(pycurl.POST, 1)
-        curl.setopt(pycurl.POSTFIELDSIZE, len(message.body))
-        curl.setopt(pycurl.POSTFIELDS, message.body)
-        curl.setopt(pycurl.HTTPHEADER, message.headers)
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         curl.setopt(pycurl.TIMEOUT_MS, round(rules.timeout_s * 1000))
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, round(rules.connect_timeout_s * 1000))
@@ -156,6 +152,14 @@ class Courier:
         curl.setopt(pycurl.SSL_VERIFYPEER, int(rules.ssl_verify))
         curl.setopt(pycurl.SSL_VERIFYHOST, 2 * int(rules.ssl_verify))
         curl.setopt(pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2)
+        return curl
+
+    def _prepare(self, curl: Any, transfer: Transfer, message: Message) -> None:
+        """Everything that differs between two transfers, so that nothing is left of the last."""
+        curl.setopt(pycurl.URL, message.url)
+        curl.setopt(pycurl.POSTFIELDSIZE, len(message.body))
+        curl.setopt(pycurl.POSTFIELDS, message.body)
+        curl.setopt(pycurl.HTTPHEADER, message.headers)
         curl.setopt(pycurl.HEADERFUNCTION, transfer.header)
         curl.setopt(pycurl.WRITEFUNCTION, transfer.body)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._opener(transfer))

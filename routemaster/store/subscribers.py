@@ -60,6 +60,7 @@ class SubscriberStore:
         ]  # fmt: skip
         if self._link.run(scripts.load().subscriber_set, where, args) < 0:
             raise Stale
+        self._until_told()
 
     def set_state(self, name: str, state: str, now_ms: int | str = "") -> bool:
         """active, paused or disabled; False when there is no such subscriber."""
@@ -68,7 +69,9 @@ class SubscriberStore:
             k.index(MAIN), k.instant(MAIN), k.active, k.waiting_prefix, k.subscriber_prefix,
         ]  # fmt: skip
         args = [name, state, now_ms, k.wake_channel]
-        return bool(self._link.run(scripts.load().subscriber_state, where, args))
+        is_there = bool(self._link.run(scripts.load().subscriber_state, where, args))
+        self._until_told()
+        return is_there
 
     def secret(self, name: str) -> str | None:
         found = self._link.call("HGET", self._keys.subscriber(name), "secret")
@@ -106,7 +109,14 @@ class SubscriberStore:
             k.operations(name),
         ]  # fmt: skip
         args = [name, uid, k.wake_channel]
-        return bool(self._link.run(scripts.load().subscriber_remove, where, args))
+        was_there = bool(self._link.run(scripts.load().subscriber_remove, where, args))
+        self._until_told()
+        return was_there
+
+    def _until_told(self) -> None:
+        """Redis may write our answer first and what it says on `wake` after it, but all of it
+        before it reads again: with one more answer, workers that took ahead have been told."""
+        self._link.call("PING")
 
     def health(self, names: Sequence[str]) -> list[tuple[str, str, int, int]]:
         """Name, state, health points and failures since the last success of each that is there."""

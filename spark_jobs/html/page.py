@@ -15,7 +15,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 BAD, WARN, NOTE, GOOD = "bad", "warn", "note", "good"
 WORDS = {BAD: "Act", WARN: "Look", NOTE: "Know", GOOD: "Fine"}
 ORDER = (BAD, WARN, NOTE, GOOD)
-MOST_FINDINGS = 12
+MOST_FINDINGS = 15
 
 
 @dataclass(frozen=True, slots=True)

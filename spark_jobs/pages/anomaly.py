@@ -93,7 +93,9 @@ def _of(row: Row) -> Finding:
     is_silent = row["measure"] == "events" and not row["value"]
     what = "no events" if is_silent else f"{NAMES[row['measure']]} at {show(row['value'])}"
     text = f"{who}: {what} {words.span(row['since'], row['until'])}; {show(row['usual'])} is usual."
-    return Finding(BAD if row["severity"] == "critical" else WARN, text, row["deviation"] / 1e6)
+    # What a subscriber did the other reports explain; of a topic only this one speaks.
+    is_news = row["kind"] == "topic" and row["severity"] == "critical"
+    return Finding(BAD if is_news else WARN, text, row["deviation"] / 1e6)
 
 
 def _pictures(found: Sequence[Row], publishes: DataFrame, days: Days) -> Safe:

@@ -47,5 +47,6 @@ def frame(spark) -> Frame:
 def pytest_collection_modifyitems(items):
     """The first of them waits for the session to start, on a busy machine half a minute."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        is_ours = "spark" in getattr(item, "fixturenames", ())
+        if is_ours and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(240))
