@@ -16,8 +16,9 @@ direction. It carries its evidence, that of its worst hour:
                              off in that direction (weekends, and what happens every few days)
   severity                   critical from twice the deviation that makes an alarm, and for silence:
                              none at all, for which half the deviation is an alarm
-Who had too little in that hour, or too few earlier days, raises no alarm. Something that lasts for
-more days than it was otherwise becomes the usual.
+Who had too little in that hour, or too few earlier days, raises no alarm, nor does a change that is
+too small to matter: twenty times the usual latency is none while that is less than a second more.
+Something that lasts for more days than it was otherwise becomes the usual.
 
 `hours`: a row is a measure in an hour of that day, with the same evidence, alarming or not.
 
