@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from routemaster.domain.datasets import Dataset
 from routemaster.export.arrow import schema_of as arrow_schema
 from spark_jobs.schemas import schema_of
-from spark_jobs.session import open_session
+from spark_jobs.session import QUIET, open_session
 from tests.spark_jobs.rows import row
 
 Frame = Callable[[Dataset, Iterable[dict[str, Any]]], DataFrame]
@@ -23,6 +23,8 @@ def spark() -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.driver.memory": "1g",
+        # Each query runs once: the second compiler would never earn what it costs.
+        "spark.driver.extraJavaOptions": f"{QUIET} -XX:TieredStopAtLevel=1",
         "spark.ui.showConsoleProgress": "false",
     }
     session = open_session("tests", master="local[2]", conf=conf)
