@@ -180,7 +180,7 @@ def post_bulks(url: str, token: str, topic: str, events: str) -> dict[str, float
     for event in made(int(events)):
         fields = {"type": event.type, "url": event.url, "timestamp": event.t, "data": event.data}
         lines.append(json.dumps(fields))
-        if len(lines) == PER_REQUEST:
+        if len(lines) == min(PER_REQUEST, int(events)):
             content = "\n".join(lines).encode()
             session.post(f"{url}/topics/{topic}", content, headers=headers).raise_for_status()
             lines = []
