@@ -23,7 +23,7 @@ test: $(VENV)/.dev ## lint, check types, run every test
 	$(BIN)/mypy
 	$(BIN)/pytest -m "not faults" $(PYTEST_ARGS)
 
-test-faults: $(VENV)/.dev ## only the tests that kill and freeze processes
+test-faults: $(VENV)/.dev ## the long tests: faults of every kind, a Spark cluster, whole pages
 	$(BIN)/pytest -m faults -rP $(PYTEST_ARGS)
 
 mutants: $(VENV)/.dev ## put bugs into a copy, one at a time, and see that the tests notice
@@ -35,7 +35,7 @@ report: $(VENV)/.dev ## make the reports, of the export or of demo data: var/rep
 report-screenshots: $(VENV)/.dev ## pictures of the reports for the README, of demo data
 	@$(BIN)/python -m tests.spark_jobs.screenshots
 
-bench: $(VENV)/.dev ## measure publishing and delivering, each beside a baseline
+bench: $(VENV)/.dev ## measure everything that should be fast, each beside a baseline
 	$(BIN)/python -m bench.publish
 	$(BIN)/python -m bench.client
 	$(BIN)/python -m bench.delivery

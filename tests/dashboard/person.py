@@ -62,6 +62,14 @@ class Person:
     def wait_to_see(self, words: str, selector: str = "main") -> None:
         self.wait_for(lambda: self.sees(words, selector))
 
+    def reload_until_there_is(self, selector: str) -> None:
+        def is_there() -> bool:
+            if not self.all(selector):
+                self.driver.refresh()
+            return bool(self.all(selector))
+
+        self.wait_for(is_there)
+
     def press(self, *keys: str) -> None:
         for key in keys:
             ActionChains(self.driver).send_keys(key).perform()

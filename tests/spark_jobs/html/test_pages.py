@@ -59,7 +59,7 @@ def texts(section):
     return [finding.text for finding in section.findings]
 
 
-@pytest.mark.slow
+@pytest.mark.faults  # a minute: with the other long ones
 @pytest.mark.timeout(600)  # all six reports, on a busy machine
 def test_all_reports_are_on_one_page_that_is_whole_and_small(section):
     text = page("All", "ten days", [section(name) for name in PAGES])
