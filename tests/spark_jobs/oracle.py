@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame
 
@@ -22,6 +22,7 @@ T0 = datetime(2026, 3, 2, tzinfo=UTC)
 few_questions = settings(
     max_examples=2,
     deadline=None,
+    phases=[Phase.generate],  # a smaller case of a hundred is not worth minutes of questions
     suppress_health_check=[
         HealthCheck.function_scoped_fixture,
         HealthCheck.too_slow,
