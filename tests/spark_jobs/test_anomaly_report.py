@@ -4,7 +4,7 @@ from datetime import timedelta
 from statistics import fmean, median
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame
 
@@ -211,7 +211,7 @@ def expected_alarms(measured_hours, min_days, least_deviation):
     return found
 
 
-@settings(few_questions, max_examples=1)
+@few_questions
 @given(cases(DEEDS, 12), LOOKED)
 def test_every_number_of_the_evidence_is_that_of_the_same_hours_of_earlier_days(
     frame, deeds, looked
