@@ -17,7 +17,7 @@ def pytest_addoption(parser):
         "--redis",
         choices=["usual", "all", "first"],
         default="usual",
-        help="the tests that need Redis run on every server found, the slow ones on the first; "
+        help="the scripts' tests run on every server found, the slow ones and the rest on one; "
         "or all of them on every server, or on the first only",
     )
 
@@ -31,7 +31,11 @@ def flavours(which: str) -> list[Server]:
 
 def pytest_generate_tests(metafunc):
     if "redis_flavour" in metafunc.fixturenames:
-        found = flavours(metafunc.config.getoption("redis"))
+        which = metafunc.config.getoption("redis")
+        # The scripts and what speaks to them: what else there is sees no difference.
+        if which == "usual" and metafunc.definition.path.parent.name not in ("lua", "store"):
+            which = "first"
+        found = flavours(which)
         metafunc.parametrize("redis_flavour", found, ids=str)
 
 

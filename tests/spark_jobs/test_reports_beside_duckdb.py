@@ -23,7 +23,8 @@ from tests.spark_jobs.oracle import assert_same, by, rows_of
 LAST_DAY = date(2026, 11, 15)
 END = datetime(2026, 11, 16, tzinfo=UTC)
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+# Forty seconds: with the other long ones.
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

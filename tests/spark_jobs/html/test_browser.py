@@ -6,6 +6,7 @@ import os
 
 import pytest
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 from spark_jobs.html.lines import Line, line_chart
 from spark_jobs.html.page import Block, Figure, Finding, Section, page
@@ -77,7 +78,8 @@ def test_it_is_as_dark_as_the_system_until_the_reader_chooses(driver, address):
     browser.prefer(driver, "dark")
     dark = background(driver)
     assert dark != light
-    assert button.text == "Light"
+    # The page hears of it a moment after its colours have changed.
+    WebDriverWait(driver, browser.PATIENCE_S).until(lambda _: button.text == "Light")
     button.click()
     assert background(driver) == light
     browser.prefer(driver, "light")

@@ -82,7 +82,7 @@ def test_losses_are_found_with_their_numbers(section, demo):
         assert f"{lost['numbers'][number]:,}" in said[0]
 
 
-@pytest.mark.slow
+@pytest.mark.faults  # ten seconds: with the other long ones
 def test_an_outage_is_told_from_its_beginning_to_its_end(section, demo):
     outage = incident(demo, "outage")
     said = [
@@ -96,7 +96,7 @@ def test_an_outage_is_told_from_its_beginning_to_its_end(section, demo):
     assert "all delivered by 04:2" in said[0]
 
 
-@pytest.mark.slow
+@pytest.mark.faults  # ten seconds: with the other long ones
 def test_unusual_traffic_is_found_and_who_was_quiet_raises_no_alarm(section, demo):
     said = texts(section("anomaly_report"))
     for kind in ("spike", "silence"):
