@@ -85,10 +85,12 @@ def create(path: Path) -> str:
     return key
 
 
-def read_settings() -> Settings:
-    """What each root process begins with."""
+def read_settings(*, needs_key: bool = True) -> Settings:
+    """What each root process begins with. Who only reads files needs no root key."""
     try:
         env = load(Path(".env"), os.environ)
+        if not needs_key and not env.get(ROOT_KEY, "").strip():
+            env[ROOT_KEY] = secrets.token_urlsafe(32)  # known to nobody
         settings = Settings.from_env(env)
         if problem := reporter.problem(settings):
             raise SettingsError([problem])

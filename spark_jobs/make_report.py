@@ -17,7 +17,7 @@ REPORT = "report.html"
 
 
 def main() -> int:
-    settings = read_settings()
+    settings = read_settings(needs_key=False)
     source = settings.export_url or ""
     if not source or is_empty(source):
         source = str(settings.data_dir / Path(DEMO).name)
