@@ -371,7 +371,11 @@ def in_django(receiver: Receiver) -> Any:
     return WSGIHandler()
 
 
-@pytest.mark.parametrize("kind", [as_wsgi, in_flask, in_django])
+# Seen twice: the second attempt at the Flask one did not come within 20 s, on a busy machine. Not
+# understood yet; with the long tests until it is.
+@pytest.mark.parametrize(
+    "kind", [as_wsgi, pytest.param(in_flask, marks=pytest.mark.faults), in_django]
+)
 def test_real_deliveries_come_in_and_what_fails_comes_again(client, topic, kind):
     batches: list[Batch] = []
     failures = [ValueError("once")]
